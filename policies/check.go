@@ -1,0 +1,107 @@
+package policies
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// check complains about one object's fields.
+type check struct {
+	p   *parsing
+	doc *document
+}
+
+func (p *parsing) check(kind Kind, name string) check {
+	return check{p, p.index[string(kind)+"/"+name]}
+}
+
+func (c check) complain(field, format string, args ...any) {
+	c.p.complain(c.doc, field, fmt.Sprintf(format, args...), "")
+}
+
+// reference complains where a name is not among those there are.
+func (c check) reference(field string, kind Kind, name string, there []string) bool {
+	if slices.Contains(there, name) {
+		return true
+	}
+	if name == "" {
+		c.complain(field, "is missing: name a %s", kind)
+		return false
+	}
+	c.p.complain(c.doc, field, fmt.Sprintf("there is no %s %q", kind, clip(name)), nearest(name, there))
+	return false
+}
+
+// oneOf complains where a value is not among those allowed.
+func (c check) oneOf(field, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		c.p.complain(c.doc, field, fmt.Sprintf("%q is not one of %s", clip(value), strings.Join(allowed, ", ")), nearest(value, allowed))
+	}
+}
+
+// between fills in a default where a number was left out (0) and complains where it is out of range.
+func between[T int | int64](c check, field string, value *T, fallback, low, high T) {
+	if *value == 0 && !c.written(field) {
+		*value = fallback
+	}
+	if *value < low || *value > high {
+		c.complain(field, "%d is outside %d to %d", *value, low, high)
+	}
+}
+
+// duration fills in a default where a duration was left out and complains where it is out of range.
+func (c check) duration(field string, value *Duration, fallback, low, high time.Duration) {
+	if *value == 0 && !c.written(field) {
+		*value = Duration(fallback)
+	}
+	if value.Std() < low || value.Std() > high {
+		c.complain(field, "%s is outside %s to %s", *value, low, high)
+	}
+}
+
+// written says whether a field stands in the document.
+func (c check) written(field string) bool {
+	_, ok := c.doc.positions[field]
+	return ok
+}
+
+// address complains about an address that can't be dialled.
+func (c check) address(field string, a Address) bool {
+	switch {
+	case !a.Address.IsValid():
+		c.complain(join(field, "address"), "is missing: give an IP address")
+	case a.Address.IsUnspecified() || a.Address.IsMulticast():
+		c.complain(join(field, "address"), "%s is not the address of a server", a.Address)
+	case a.Address.Zone() != "":
+		c.complain(join(field, "address"), "%s has a zone: it means nothing on another machine", a.Address)
+	case a.Port == 0:
+		c.complain(join(field, "port"), "is missing: give a port from 1 to 65535")
+	default:
+		return true
+	}
+	return false
+}
+
+// distinct complains where a list holds a value twice.
+func distinct[T comparable](c check, field string, values []T) {
+	seen := map[T]int{}
+	for i, v := range values {
+		if before, twice := seen[v]; twice {
+			c.complain(fmt.Sprintf("%s[%d]", field, i), "%v is given twice, first as item %d: remove one", v, before)
+			continue
+		}
+		seen[v] = i
+	}
+}
+
+func orDefault[T comparable](value *T, fallback T) {
+	var zero T
+	if *value == zero {
+		*value = fallback
+	}
+}
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})

@@ -1,0 +1,143 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func (p *parsing) gateways() {
+	for i := range p.set.Gateways {
+		g := &p.set.Gateways[i]
+		c := p.check(KindGateway, string(g.Metadata.Name))
+		c.selector(&g.Spec.Proxies)
+		c.listeners(g.Spec.Listeners)
+		c.eastWest(g)
+		c.location(&g.Spec.Location)
+		between(c, "spec.trustedHops", &g.Spec.TrustedHops, 0, 0, 16)
+		between(c, "spec.maxBodyBytes", &g.Spec.MaxBodyBytes, 16<<20, 1<<10, 1<<30)
+		orDefault(&g.Spec.DataLabelHeader, "x-data-label")
+		c.header("spec.dataLabelHeader", g.Spec.DataLabelHeader)
+		if g.Spec.TenantHeader != "" {
+			c.header("spec.tenantHeader", g.Spec.TenantHeader)
+		}
+		if g.Spec.ResponseHeaders == nil {
+			yes := true
+			g.Spec.ResponseHeaders = &yes
+		}
+	}
+}
+
+func (c check) header(field, name string) {
+	switch {
+	case name != strings.ToLower(name) || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
+		c.complain(field, "%q is not a header name in lower case", clip(name))
+	case strings.HasPrefix(name, "x-meridian-"):
+		c.complain(field, "%q begins with x-meridian-, which is stripped from every request: choose another name", clip(name))
+	}
+}
+
+func (c check) selector(s *ProxySelector) {
+	if len(s.Roles) == 0 {
+		s.Roles = []Role{RoleGateway}
+	}
+	for i, r := range s.Roles {
+		c.oneOf(fmt.Sprintf("spec.proxies.roles[%d]", i), string(r), string(RoleGateway), string(RoleSidecar))
+	}
+	regions := namesIn(c.p.set.Regions, func(r *Region) RegionName { return r.Metadata.Name })
+	for i, r := range s.Regions {
+		c.reference(fmt.Sprintf("spec.proxies.regions[%d]", i), KindRegion, string(r), regions)
+	}
+	clusters := namesIn(c.p.set.Clusters, func(v *Cluster) ClusterName { return v.Metadata.Name })
+	for i, v := range s.Clusters {
+		c.reference(fmt.Sprintf("spec.proxies.clusters[%d]", i), KindCluster, string(v), clusters)
+	}
+}
+
+func (c check) listeners(listeners []Listener) {
+	if len(listeners) == 0 {
+		c.complain("spec.listeners", "is empty: clients need at least one")
+	}
+	services := namesIn(c.p.set.Services, func(s *Service) ServiceName { return s.Metadata.Name })
+	for i := range listeners {
+		l := &listeners[i]
+		field := fmt.Sprintf("spec.listeners[%d]", i)
+		if !isLabel(l.Name) {
+			c.complain(field+".name", "%q is not a name: lower-case letters, digits and '-'", clip(l.Name))
+		}
+		if !l.Address.IsValid() {
+			l.Address = loopback
+		}
+		if l.Port == 0 {
+			c.complain(field+".port", "is missing: give a port from 1 to 65535")
+		}
+		for j, s := range l.Services {
+			c.reference(fmt.Sprintf("%s.services[%d]", field, j), KindService, string(s), services)
+		}
+		if l.TLS != nil {
+			c.files(field+".tls", map[string]string{"certificateFile": l.TLS.CertificateFile, "privateKeyFile": l.TLS.PrivateKeyFile})
+		}
+	}
+	names := make([]string, len(listeners))
+	for i, l := range listeners {
+		names[i] = l.Name
+	}
+	distinct(c, "spec.listeners", names)
+}
+
+func (c check) files(field string, paths map[string]string) {
+	for _, name := range []string{"certificateFile", "privateKeyFile", "trustBundleDir"} {
+		if path, wanted := paths[name]; wanted && path == "" {
+			c.complain(join(field, name), "is missing: a path on the proxy's own disk")
+		}
+	}
+}
+
+func (c check) eastWest(g *Gateway) {
+	e := g.Spec.EastWest
+	if e == nil {
+		return
+	}
+	if !e.Address.IsValid() {
+		e.Address = loopback
+	}
+	if e.Port == 0 {
+		c.complain("spec.eastWest.port", "is missing: give a port from 1 to 65535")
+	}
+	c.files("spec.eastWest", map[string]string{"certificateFile": e.CertificateFile, "privateKeyFile": e.PrivateKeyFile, "trustBundleDir": e.TrustBundleDir})
+}
+
+func (c check) location(l *LocationSource) {
+	orDefault(&l.Source, LocationNone)
+	c.oneOf("spec.location.source", string(l.Source), string(LocationNone), string(LocationGeoIP), string(LocationGeoService))
+	switch l.Source {
+	case LocationGeoIP:
+		if l.Database == "" {
+			c.complain("spec.location.database", "is missing: the path of an MMDB on the proxy's disk")
+		}
+	case LocationGeoService:
+		if l.Service == nil {
+			c.complain("spec.location.service", "is missing: the address of the geo service")
+		} else {
+			c.address("spec.location.service", *l.Service)
+		}
+	}
+}
+
+// Selects says whether the gateway is for proxies of a role in a cluster of a region.
+func (g *Gateway) Selects(role Role, region RegionName, cluster ClusterName) bool {
+	p := g.Spec.Proxies
+	return slices.Contains(p.Roles, role) &&
+		(len(p.Regions) == 0 || slices.Contains(p.Regions, region)) &&
+		(len(p.Clusters) == 0 || slices.Contains(p.Clusters, cluster))
+}
+
+// GatewayFor finds the gateway that selects such proxies; ok is false where none does.
+func (s *Set) GatewayFor(role Role, region RegionName, cluster ClusterName) (gateway *Gateway, ok bool) {
+	for i := range s.Gateways {
+		if s.Gateways[i].Selects(role, region, cluster) {
+			return &s.Gateways[i], true
+		}
+	}
+	return nil, false
+}

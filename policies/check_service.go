@@ -1,0 +1,148 @@
+package policies
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+func (p *parsing) services() {
+	for i := range p.set.Services {
+		s := &p.set.Services[i]
+		c := p.check(KindService, string(s.Metadata.Name))
+		orDefault(&s.Spec.Protocol, ProtocolOpenAI)
+		c.oneOf("spec.protocol", string(s.Spec.Protocol), string(ProtocolOpenAI), string(ProtocolHTTP), string(ProtocolGRPC), string(ProtocolTCP))
+		c.matching(&s.Spec)
+		c.pools(s.Spec.Pools)
+		c.capacity(&s.Spec)
+		c.health(&s.Spec)
+	}
+}
+
+// matching checks the fields by which requests find a service.
+func (c check) matching(s *ServiceSpec) {
+	openAI, tcp := s.Protocol == ProtocolOpenAI, s.Protocol == ProtocolTCP
+	c.onlyWith("spec.models", len(s.Models) > 0, openAI, "OpenAI")
+	c.onlyWith("spec.hosts", len(s.Hosts) > 0, !openAI && !tcp, "HTTP and GRPC")
+	c.onlyWith("spec.paths", len(s.Paths) > 0, !tcp, "OpenAI, HTTP and GRPC")
+	c.onlyWith("spec.port", s.Port != 0, tcp, "TCP")
+	switch {
+	case openAI && len(s.Models) == 0:
+		c.complain("spec.models", "is missing: name the models that choose this service")
+	case !openAI && !tcp && len(s.Paths) == 0:
+		c.complain("spec.paths", "is missing: name the path prefixes that choose this service, or \"/\" for all")
+	case tcp && s.Port == 0:
+		c.complain("spec.port", "is missing: name the port on which gateways listen for this service")
+	}
+	distinct(c, "spec.models", s.Models)
+	distinct(c, "spec.hosts", s.Hosts)
+	distinct(c, "spec.paths", s.Paths)
+	for i, m := range s.Models {
+		c.model(fmt.Sprintf("spec.models[%d]", i), m)
+	}
+	for i, path := range s.Paths {
+		c.path(fmt.Sprintf("spec.paths[%d]", i), path, openAI)
+	}
+	for i, h := range s.Hosts {
+		if h == "" || strings.ContainsAny(h, "*/: ") {
+			c.complain(fmt.Sprintf("spec.hosts[%d]", i), "%q is not an exact host name without port", clip(h))
+		}
+	}
+}
+
+func (c check) onlyWith(field string, given, allowed bool, protocols string) {
+	if given && !allowed {
+		c.complain(field, "is only for %s services: remove it", protocols)
+	}
+}
+
+// maxModelName is the longest model name that is matched; longer ones are not found.
+const maxModelName = 256
+
+func (c check) model(field, model string) {
+	star := strings.IndexByte(model, '*')
+	switch {
+	case model == "" || model == "*":
+		c.complain(field, "%q would take every model: name models, or a prefix ending in \"*\"", model)
+	case star >= 0 && star != len(model)-1:
+		c.complain(field, "%q has a \"*\" that is not at the end", clip(model))
+	case len(model) > maxModelName:
+		c.complain(field, "is longer than %d characters", maxModelName)
+	case strings.ContainsFunc(model, func(r rune) bool { return r <= ' ' || r > '~' }):
+		c.complain(field, "%q has characters that no header can carry", clip(model))
+	}
+}
+
+func (c check) path(field, path string, openAI bool) {
+	braces := strings.Count(path, "{model}")
+	switch {
+	case !strings.HasPrefix(path, "/"):
+		c.complain(field, "%q does not begin with \"/\"", clip(path))
+	case openAI && braces != 1:
+		c.complain(field, "%q must have \"{model}\" once: it is where the model's name stands", clip(path))
+	case !openAI && braces != 0:
+		c.complain(field, "\"{model}\" is only for OpenAI services")
+	case strings.ContainsAny(strings.Replace(path, "{model}", "", 1), "{}?# "):
+		c.complain(field, "%q has characters that don't belong in a path prefix", clip(path))
+	}
+}
+
+func (c check) pools(pools []Pool) {
+	clusters := namesIn(c.p.set.Clusters, func(v *Cluster) ClusterName { return v.Metadata.Name })
+	if len(pools) == 0 {
+		c.complain("spec.pools", "is empty: name at least one cluster and its endpoints")
+	}
+	seen := map[ClusterName]bool{}
+	for i, pool := range pools {
+		field := fmt.Sprintf("spec.pools[%d]", i)
+		c.reference(field+".cluster", KindCluster, string(pool.Cluster), clusters)
+		if seen[pool.Cluster] {
+			c.complain(field+".cluster", "%s has a pool already: put all its endpoints into one", pool.Cluster)
+		}
+		seen[pool.Cluster] = true
+		if len(pool.Endpoints) == 0 {
+			c.complain(field+".endpoints", "is empty: give at least one address")
+		}
+		for j, a := range pool.Endpoints {
+			c.address(fmt.Sprintf("%s.endpoints[%d]", field, j), a)
+		}
+		distinct(c, field+".endpoints", pool.Endpoints)
+	}
+}
+
+func (c check) capacity(s *ServiceSpec) {
+	source := CapacityStatic
+	if s.Protocol == ProtocolOpenAI {
+		source = CapacityVLLM
+	}
+	k := &s.Capacity
+	orDefault(&k.Source, source)
+	c.oneOf("spec.capacity.source", string(k.Source), string(CapacityStatic), string(CapacityVLLM))
+	between(c, "spec.capacity.slotsPerEndpoint", &k.SlotsPerEndpoint, 256, 1, 1_000_000)
+	between(c, "spec.capacity.queuePerEndpoint", &k.QueuePerEndpoint, 0, 0, 1_000_000)
+	c.duration("spec.capacity.interval", &k.Interval, time.Second, 100*time.Millisecond, time.Hour)
+	orDefault(&k.MetricsPath, "/metrics")
+	if !strings.HasPrefix(k.MetricsPath, "/") {
+		c.complain("spec.capacity.metricsPath", "%q does not begin with \"/\"", clip(k.MetricsPath))
+	}
+}
+
+func (c check) health(s *ServiceSpec) {
+	types := map[Protocol]HealthCheckType{ProtocolOpenAI: HealthHTTP, ProtocolHTTP: HealthHTTP, ProtocolGRPC: HealthGRPC, ProtocolTCP: HealthTCP}
+	h := &s.Health
+	orDefault(&h.Type, types[s.Protocol])
+	orDefault(&h.Type, HealthTCP)
+	c.oneOf("spec.health.type", string(h.Type), string(HealthHTTP), string(HealthGRPC), string(HealthTCP))
+	c.onlyWith("spec.health.path", h.Path != "", h.Type == HealthHTTP, "HTTP")
+	c.onlyWith("spec.health.service", h.Service != "", h.Type == HealthGRPC, "GRPC")
+	if h.Type == HealthHTTP {
+		orDefault(&h.Path, "/health")
+		if !strings.HasPrefix(h.Path, "/") {
+			c.complain("spec.health.path", "%q does not begin with \"/\"", clip(h.Path))
+		}
+	}
+	c.duration("spec.health.interval", &h.Interval, 500*time.Millisecond, 100*time.Millisecond, 10*time.Minute)
+	c.duration("spec.health.timeout", &h.Timeout, 500*time.Millisecond, 50*time.Millisecond, time.Minute)
+	between(c, "spec.health.unhealthyThreshold", &h.UnhealthyThreshold, 2, 1, 100)
+	between(c, "spec.health.healthyThreshold", &h.HealthyThreshold, 2, 1, 100)
+}

@@ -1,0 +1,131 @@
+package policies
+
+import (
+	"fmt"
+	"time"
+)
+
+func (p *parsing) traffics() {
+	named := map[ServiceName]TrafficName{}
+	var general TrafficName
+	for i := range p.set.Traffics {
+		t := &p.set.Traffics[i]
+		c := p.check(KindTraffic, string(t.Metadata.Name))
+		if len(t.Spec.Services) == 0 {
+			if general != "" {
+				c.complain("spec.services", "is missing, and Traffic %s is for all services already: name services in one of them", general)
+			}
+			general = t.Metadata.Name
+		}
+		c.trafficServices(t, named)
+		c.trafficNumbers(&t.Spec)
+		c.failover(t.Spec.Failover)
+		c.splits(&t.Spec)
+	}
+}
+
+func (c check) trafficServices(t *Traffic, named map[ServiceName]TrafficName) {
+	services := namesIn(c.p.set.Services, func(s *Service) ServiceName { return s.Metadata.Name })
+	distinct(c, "spec.services", t.Spec.Services)
+	for i, s := range t.Spec.Services {
+		field := fmt.Sprintf("spec.services[%d]", i)
+		c.reference(field, KindService, string(s), services)
+		if other, taken := named[s]; taken && other != t.Metadata.Name {
+			c.complain(field, "Traffic %s is for %s already: name it in one of them", other, s)
+		}
+		named[s] = t.Metadata.Name
+	}
+}
+
+// trafficNumbers fills in defaults; the same as DefaultTraffic's.
+func (c check) trafficNumbers(t *TrafficSpec) {
+	between(c, "spec.spill.targetUtilization", &t.Spill.TargetUtilization, 80, 1, 100)
+	between(c, "spec.spill.maxShiftPerSecond", &t.Spill.MaxShiftPerSecond, 20, 1, 100)
+	c.duration("spec.idleTimeout", &t.IdleTimeout, 5*time.Minute, time.Second, 24*time.Hour)
+	c.duration("spec.retries.connectTimeout", &t.Retries.ConnectTimeout, time.Second, 10*time.Millisecond, time.Minute)
+	if t.Retries.Attempts == nil {
+		attempts := 3
+		t.Retries.Attempts = &attempts
+	}
+	if a := *t.Retries.Attempts; a < 0 || a > 10 {
+		c.complain("spec.retries.attempts", "%d is outside 0 to 10", a)
+	}
+}
+
+// defaultTraffic holds for services that no policy names.
+func defaultTraffic() TrafficSpec {
+	attempts := 3
+	return TrafficSpec{
+		Spill:       Spill{TargetUtilization: 80, MaxShiftPerSecond: 20},
+		Retries:     Retries{Attempts: &attempts, ConnectTimeout: Duration(time.Second)},
+		IdleTimeout: Duration(5 * time.Minute),
+	}
+}
+
+func (c check) failover(f Failover) {
+	regions := namesIn(c.p.set.Regions, func(r *Region) RegionName { return r.Metadata.Name })
+	for i, r := range f.Regions {
+		c.reference(fmt.Sprintf("spec.failover.regions[%d]", i), KindRegion, string(r), regions)
+	}
+	distinct(c, "spec.failover.regions", f.Regions)
+	if f.Only && len(f.Regions) == 0 {
+		c.complain("spec.failover.only", "limits failover to no region: name regions")
+	}
+}
+
+func (c check) splits(t *TrafficSpec) {
+	services := namesIn(c.p.set.Services, func(s *Service) ServiceName { return s.Metadata.Name })
+	sum := 0
+	seen := map[ServiceName]bool{}
+	for i, split := range t.Splits {
+		field := fmt.Sprintf("spec.splits[%d]", i)
+		if c.reference(field+".service", KindService, string(split.Service), services) {
+			c.splitTarget(field+".service", t, split.Service)
+		}
+		if seen[split.Service] {
+			c.complain(field+".service", "%s has a split already: add the percentages up", split.Service)
+		}
+		seen[split.Service] = true
+		if split.Percent < 1 || split.Percent > 100 {
+			c.complain(field+".percent", "%d is outside 1 to 100", split.Percent)
+		}
+		sum += split.Percent
+	}
+	if sum > 100 {
+		c.complain("spec.splits", "sum to %d percent, more than all requests", sum)
+	}
+	if len(t.Splits) > 0 && len(t.Services) == 0 {
+		c.complain("spec.splits", "need spec.services: say whose requests are split")
+	}
+}
+
+func (c check) splitTarget(field string, t *TrafficSpec, target ServiceName) {
+	to, _ := c.p.set.Service(target)
+	for _, name := range t.Services {
+		from, ok := c.p.set.Service(name)
+		switch {
+		case name == target:
+			c.complain(field, "%s is split to itself", target)
+		case ok && from.Spec.Protocol != to.Spec.Protocol:
+			c.complain(field, "%s speaks %s and %s speaks %s: only like can be split", target, to.Spec.Protocol, name, from.Spec.Protocol)
+		case ok && from.Spec.Protocol == ProtocolTCP:
+			c.complain(field, "TCP services can't be split")
+		}
+	}
+}
+
+// TrafficFor is the policy that holds for a service, with every default filled in.
+func (s *Set) TrafficFor(service ServiceName) TrafficSpec {
+	general := defaultTraffic()
+	for _, t := range s.Traffics {
+		if len(t.Spec.Services) == 0 {
+			general = t.Spec
+		}
+		for _, name := range t.Spec.Services {
+			if name == service {
+				return t.Spec
+			}
+		}
+	}
+	return general
+}

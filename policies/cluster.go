@@ -1,0 +1,38 @@
+package policies
+
+import "net/netip"
+
+// Cluster is one Kubernetes cluster, or one list of bare endpoints, in one Region. Only this object decides where a
+// cluster is: nothing that a cluster says of itself can move it into another jurisdiction.
+type Cluster struct {
+	Metadata Metadata[ClusterName] `json:"metadata"`
+	Spec     ClusterSpec           `json:"spec"`
+	Origin   Origin                `json:"-"`
+}
+
+// ClusterSpec says where a cluster is and how other clusters' gateways reach it.
+type ClusterSpec struct {
+	// Region is the region that the cluster is in.
+	Region RegionName `json:"region"`
+	// Gateways are the east-west addresses at which other clusters' gateways reach this one, over mTLS. Without
+	// any, its endpoints are dialled directly: a flat network.
+	Gateways []Address `json:"gateways,omitempty"`
+	// TrustDomain is the SPIFFE trust domain of the cluster's proxies. Default: the cluster's name + ".meridian".
+	TrustDomain string `json:"trustDomain,omitempty"`
+	// Drain empties the cluster: it serves only what no other permitted cluster can.
+	Drain bool `json:"drain,omitempty"`
+}
+
+// Address is an IP address and a port.
+type Address struct {
+	// Address is an IPv4 or IPv6 address; names are not resolved.
+	Address netip.Addr `json:"address"`
+	// Port is 1 to 65535.
+	Port uint16 `json:"port"`
+}
+
+// AddrPort is the address in the standard library's type.
+func (a Address) AddrPort() netip.AddrPort { return netip.AddrPortFrom(a.Address, a.Port) }
+
+// String is "address:port", with an IPv6 address in brackets.
+func (a Address) String() string { return a.AddrPort().String() }

@@ -1,0 +1,186 @@
+package policies
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the files that say which diagnostics are expected")
+
+func read(t testing.TB, paths ...string) []File {
+	t.Helper()
+	var files []File
+	for _, path := range paths {
+		bytes, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, File{filepath.Base(path), bytes})
+	}
+	return files
+}
+
+func glob(t testing.TB, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no file matches %s (%v)", pattern, err)
+	}
+	return paths
+}
+
+func TestGoodFilesGiveASet(t *testing.T) {
+	for _, path := range glob(t, "testdata/good/*.yaml") {
+		if _, diagnostics := Parse(read(t, path)); len(diagnostics) > 0 {
+			t.Errorf("%s:\n%s", path, diagnostics)
+		}
+	}
+}
+
+func TestExamplesGiveASet(t *testing.T) {
+	if _, diagnostics := Parse(read(t, glob(t, "examples/*.yaml")...)); len(diagnostics) > 0 {
+		t.Errorf("examples:\n%s", diagnostics)
+	}
+}
+
+// Each bad file stands beside a file with the diagnostics that it must give, all of them, in order.
+func TestBadFilesGiveTheirDiagnostics(t *testing.T) {
+	for _, path := range glob(t, "testdata/bad/*.yaml") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			set, diagnostics := Parse(read(t, path))
+			if len(diagnostics) == 0 || set != nil {
+				t.Fatal("accepted")
+			}
+			got := diagnostics.Error() + "\n"
+			want := strings.TrimSuffix(path, ".yaml") + ".want"
+			if *update {
+				if err := os.WriteFile(want, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			bytes, err := os.ReadFile(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(bytes), got); diff != "" {
+				t.Errorf("diagnostics (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDefaultsAreFilledIn(t *testing.T) {
+	set, diagnostics := Parse(read(t, "examples/minimal.yaml"))
+	if len(diagnostics) > 0 {
+		t.Fatal(diagnostics)
+	}
+	llama, _ := set.Service("llama")
+	if s := llama.Spec; s.Protocol != ProtocolOpenAI || s.Capacity.Source != CapacityVLLM || s.Capacity.SlotsPerEndpoint != 256 ||
+		s.Health.Path != "/health" || s.Health.Interval.String() != "500ms" || s.Health.UnhealthyThreshold != 2 {
+		t.Errorf("service defaults: %+v", s)
+	}
+	fra, _ := set.Region("frankfurt")
+	if fra.Spec.Place.Country != "DE" || !fra.Spec.Place.Point.Valid() {
+		t.Errorf("region place: %+v", fra.Spec.Place)
+	}
+	cluster, _ := set.Cluster("fra-1")
+	if cluster.Spec.TrustDomain != "fra-1.meridian" {
+		t.Errorf("trust domain %q", cluster.Spec.TrustDomain)
+	}
+	if traffic := set.TrafficFor("llama"); traffic.Spill.TargetUtilization != 80 || *traffic.Retries.Attempts != 3 {
+		t.Errorf("traffic defaults: %+v", traffic)
+	}
+	gateway, ok := set.GatewayFor(RoleGateway, "frankfurt", "fra-1")
+	if !ok || gateway.Spec.MaxBodyBytes != 16<<20 || !*gateway.Spec.ResponseHeaders || gateway.Spec.DataLabelHeader != "x-data-label" {
+		t.Errorf("gateway defaults: %+v", gateway)
+	}
+	if _, ok := set.GatewayFor(RoleSidecar, "frankfurt", "fra-1"); ok {
+		t.Error("the gateway selects sidecars by default")
+	}
+}
+
+func TestHashIsOfContentAndNotOfFiles(t *testing.T) {
+	whole := read(t, "examples/minimal.yaml")
+	a, _ := Parse(whole)
+	var split []File
+	for i, doc := range strings.Split(string(whole[0].Bytes), "\n---\n") {
+		split = append([]File{{Name: string(rune('a' + i)), Bytes: []byte(doc)}}, split...)
+	}
+	b, diagnostics := Parse(split)
+	if len(diagnostics) > 0 {
+		t.Fatal(diagnostics)
+	}
+	if a.Hash == "" || a.Hash != b.Hash {
+		t.Errorf("hashes differ: %q and %q", a.Hash, b.Hash)
+	}
+	whole[0].Bytes = []byte(strings.Replace(string(whole[0].Bytes), "port: 8080", "port: 8081", 1))
+	if c, _ := Parse(whole); c.Hash == a.Hash {
+		t.Error("another port has the same hash")
+	}
+}
+
+func TestBoundaryIsTheRegionsInside(t *testing.T) {
+	set, diagnostics := Parse(read(t, "testdata/good/everything.yaml"))
+	if len(diagnostics) > 0 {
+		t.Fatal(diagnostics)
+	}
+	for within, want := range map[string][]RegionName{
+		"EU": {"frankfurt"}, "CH": {"zurich"}, "dach": {"frankfurt", "zurich"}, "gaia-x": {"frankfurt"}, "region/zurich": {"zurich"}, "FR": nil,
+	} {
+		got := set.Boundary(&Residency{Spec: ResidencySpec{Within: []string{within}}})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("within %s (-want +got):\n%s", within, diff)
+		}
+	}
+}
+
+func TestHostileFilesAreRefused(t *testing.T) {
+	for name, bytes := range map[string]string{
+		"too large":     strings.Repeat("# filler\n", MaxFileBytes/9+1),
+		"not UTF-8":     "kind: \xff",
+		"NUL":           "kind: \x00",
+		"deep brackets": strings.Repeat("[", 100_000),
+		"deep mapping":  deepMapping(2000),
+		"aliases":       "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]",
+		"alias in spec": "apiVersion: meridian.dev/v1alpha1\nkind: Region\nmetadata: &m {name: a}\nspec: *m",
+		"empty":         "",
+		"only comments": "# nothing\n---\n# here\n",
+		"scalar":        "hello",
+	} {
+		if set, diagnostics := Parse([]File{{name, []byte(bytes)}}); set != nil || len(diagnostics) == 0 {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func deepMapping(depth int) string {
+	var b strings.Builder
+	for i := range depth {
+		b.WriteString(strings.Repeat(" ", i) + "a:\n")
+	}
+	return b.String()
+}
+
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml", "examples/*.yaml"} {
+		for _, file := range read(f, glob(f, pattern)...) {
+			f.Add(file.Bytes)
+		}
+	}
+	f.Fuzz(func(t *testing.T, bytes []byte) {
+		set, diagnostics := Parse([]File{{"fuzz.yaml", bytes}})
+		if (set == nil) == (len(diagnostics) == 0) {
+			t.Errorf("set %v with diagnostics %v: want exactly one of them", set, diagnostics)
+		}
+		for _, d := range diagnostics {
+			if d.Message == "" || d.File == "" {
+				t.Errorf("diagnostic says nothing: %+v", d)
+			}
+		}
+	})
+}
