@@ -1,0 +1,60 @@
+package world
+
+import (
+	"time"
+
+	"github.com/meridian-mesh/meridian/policies"
+)
+
+// Fact is something that a Commit folds into the world. The closed list of facts is in this file.
+type Fact interface{ fact() }
+
+// PoliciesLoaded replaces the policy set in force.
+type PoliciesLoaded struct{ Set *policies.Set }
+
+// ViewpointSeen says that a proxy with this viewpoint has connected.
+type ViewpointSeen struct{ Viewpoint Viewpoint }
+
+// EndpointJudged replaces what is known of an endpoint's health. Facts of endpoints that no policy names are dropped.
+type EndpointJudged struct {
+	Endpoint EndpointKey
+	Health   Health
+}
+
+// EndpointMeasured replaces what is known of an endpoint's load.
+type EndpointMeasured struct {
+	Endpoint EndpointKey
+	Load     Load
+}
+
+// DemandSeen replaces the demand of one key.
+type DemandSeen struct {
+	Key    DemandKey
+	Demand Demand
+}
+
+// RoundTripMeasured replaces the measured round trip between two regions, in both directions.
+type RoundTripMeasured struct {
+	From, To policies.RegionName
+	RTT      time.Duration
+	At       time.Time
+}
+
+// SharesPublished says which shares were published for a key, so that the next plan can bound how far it moves.
+type SharesPublished struct {
+	Key    DemandKey
+	Shares []Share
+	At     time.Time
+}
+
+// TimeAdvanced moves the world's clock, so that what is only a matter of time (staleness, bounded movement) is planned.
+type TimeAdvanced struct{ Now time.Time }
+
+func (PoliciesLoaded) fact()    {}
+func (ViewpointSeen) fact()     {}
+func (EndpointJudged) fact()    {}
+func (EndpointMeasured) fact()  {}
+func (DemandSeen) fact()        {}
+func (RoundTripMeasured) fact() {}
+func (SharesPublished) fact()   {}
+func (TimeAdvanced) fact()      {}

@@ -1,0 +1,136 @@
+package world
+
+import (
+	"slices"
+	"time"
+
+	"github.com/meridian-mesh/meridian/geo"
+	"github.com/meridian-mesh/meridian/policies"
+)
+
+// World is what is known at one instant. It is immutable; see the package comment.
+type World struct {
+	now        time.Time
+	set        *policies.Set
+	viewpoints []Viewpoint // sorted by ID
+	pools      []*Pool     // sorted by key
+	demand     []DemandOf  // sorted by key
+	shares     map[DemandKey]SharesOf
+	roundTrips map[regionPair]time.Duration
+	places     map[policies.RegionName]geo.Place
+}
+
+// DemandOf is the demand of one key.
+type DemandOf struct {
+	Key    DemandKey
+	Demand Demand
+}
+
+// SharesOf is the shares in force for one key and since when.
+type SharesOf struct {
+	// Shares are sorted by cluster.
+	Shares []Share
+	At     time.Time
+}
+
+// regionPair has its regions in order, so that both directions are one key.
+type regionPair struct{ a, b policies.RegionName }
+
+func pairOf(a, b policies.RegionName) regionPair {
+	if b < a {
+		a, b = b, a
+	}
+	return regionPair{a, b}
+}
+
+// Now is the time of this world.
+func (w *World) Now() time.Time { return w.now }
+
+// Policies is the set in force; nil before the first was loaded.
+func (w *World) Policies() *policies.Set { return w.set }
+
+// Viewpoints are those that proxies have, sorted by ID.
+func (w *World) Viewpoints() []Viewpoint { return w.viewpoints }
+
+// Pools are all pools that the policies name, sorted by key.
+func (w *World) Pools() []*Pool { return w.pools }
+
+// PoolsOf are the pools of one service, sorted by cluster.
+func (w *World) PoolsOf(service policies.ServiceName) []*Pool {
+	lo, _ := slices.BinarySearchFunc(w.pools, PoolKey{Service: service}, comparePool)
+	hi := lo
+	for hi < len(w.pools) && w.pools[hi].Key.Service == service {
+		hi++
+	}
+	return w.pools[lo:hi:hi]
+}
+
+// Pool finds a pool; nil where the policies name none.
+func (w *World) Pool(key PoolKey) *Pool {
+	i, ok := slices.BinarySearchFunc(w.pools, key, comparePool)
+	if !ok {
+		return nil
+	}
+	return w.pools[i]
+}
+
+// DemandFor is the demand for one service, sorted by class, then viewpoint.
+func (w *World) DemandFor(service policies.ServiceName) []DemandOf {
+	lo, _ := slices.BinarySearchFunc(w.demand, DemandKey{Service: service}, compareDemand)
+	hi := lo
+	for hi < len(w.demand) && w.demand[hi].Key.Service == service {
+		hi++
+	}
+	return w.demand[lo:hi:hi]
+}
+
+// SharesInForce are the shares last published for a key; ok is false where none were.
+func (w *World) SharesInForce(key DemandKey) (shares SharesOf, ok bool) {
+	shares, ok = w.shares[key]
+	return shares, ok
+}
+
+// RoundTrip is the round trip between two regions, and whether it was measured. What was not is estimated from the
+// great circle; a region to itself is 0. ok is false where a region is not known.
+func (w *World) RoundTrip(from, to policies.RegionName) (rtt time.Duration, measured, ok bool) {
+	a, okA := w.places[from]
+	b, okB := w.places[to]
+	if !okA || !okB {
+		return 0, false, false
+	}
+	if from == to {
+		return 0, false, true
+	}
+	if rtt, measured = w.roundTrips[pairOf(from, to)]; measured {
+		return rtt, true, true
+	}
+	distance, err := geo.Distance(a.Point, b.Point)
+	if err != nil {
+		return 0, false, false
+	}
+	return geo.EstimateRTT(distance), false, true
+}
+
+// RegionOf is the region of a cluster; ok is false where the policies name no such cluster.
+func (w *World) RegionOf(cluster policies.ClusterName) (region policies.RegionName, ok bool) {
+	if w.set == nil {
+		return "", false
+	}
+	c, ok := w.set.Cluster(cluster)
+	if !ok {
+		return "", false
+	}
+	return c.Spec.Region, true
+}
+
+func comparePool(p *Pool, k PoolKey) int        { return p.Key.Compare(k) }
+func compareDemand(d DemandOf, k DemandKey) int { return d.Key.Compare(k) }
+func compareViewpoint(v Viewpoint, id ViewpointID) int {
+	switch {
+	case v.ID() < id:
+		return -1
+	case v.ID() > id:
+		return 1
+	}
+	return 0
+}
