@@ -15,7 +15,7 @@ type PoliciesLoaded struct{ Set *policies.Set }
 // ViewpointSeen says that a proxy with this viewpoint has connected.
 type ViewpointSeen struct{ Viewpoint Viewpoint }
 
-// EndpointJudged replaces what is known of an endpoint's health. Facts of endpoints that no policy names are dropped.
+// EndpointJudged replaces what is known of an endpoint's health.
 type EndpointJudged struct {
 	Endpoint EndpointKey
 	Health   Health
@@ -27,13 +27,22 @@ type EndpointMeasured struct {
 	Load     Load
 }
 
-// DemandSeen replaces the demand of one key.
-type DemandSeen struct {
-	Key    DemandKey
-	Demand Demand
+// PoolServed says that proxies reported requests which the pool served well.
+type PoolServed struct {
+	Pool PoolKey
+	At   time.Time
 }
 
-// RoundTripMeasured replaces the measured round trip between two regions, in both directions.
+// DemandSeen replaces the part of a key's demand that went to one cluster; a Demand of 0 forgets it.
+type DemandSeen struct {
+	Key DemandKey
+	// Cluster is where the requests went; empty where the source cannot tell.
+	Cluster policies.ClusterName
+	Demand  Demand
+}
+
+// RoundTripMeasured replaces the measured round trip between two regions, in both directions, unless a newer one is
+// known.
 type RoundTripMeasured struct {
 	From, To policies.RegionName
 	RTT      time.Duration
@@ -54,6 +63,7 @@ func (PoliciesLoaded) fact()    {}
 func (ViewpointSeen) fact()     {}
 func (EndpointJudged) fact()    {}
 func (EndpointMeasured) fact()  {}
+func (PoolServed) fact()        {}
 func (DemandSeen) fact()        {}
 func (RoundTripMeasured) fact() {}
 func (SharesPublished) fact()   {}

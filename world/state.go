@@ -43,6 +43,8 @@ type Load struct {
 	At time.Time
 	// Stale says that At is too long ago for the numbers to be used.
 	Stale bool
+	// Cause says why it could not be read last, for people; empty when it could.
+	Cause string
 }
 
 // Demand is how many requests of a key are in flight, over all proxies of the viewpoint, smoothed.
@@ -51,7 +53,7 @@ type Demand struct {
 	InFlight float64
 	// RequestsPerSecond is the rate at which new ones begin.
 	RequestsPerSecond float64
-	// At is when it was last reported.
+	// At is the time that the numbers are of: when it was last reported, or was last lowered for want of reports.
 	At time.Time
 }
 
@@ -77,4 +79,6 @@ type Pool struct {
 	Key PoolKey
 	// Endpoints are sorted by address.
 	Endpoints []Endpoint
+	// ServedAt is when proxies last reported that the pool served requests well; zero when they never did.
+	ServedAt time.Time
 }

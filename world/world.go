@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -14,23 +15,15 @@ type World struct {
 	set        *policies.Set
 	viewpoints []Viewpoint // sorted by ID
 	pools      []*Pool     // sorted by key
-	demand     []DemandOf  // sorted by key
-	shares     map[DemandKey]SharesOf
-	roundTrips map[regionPair]time.Duration
+	traffic    []*traffic  // sorted by service
+	roundTrips map[regionPair]roundTrip
 	places     map[policies.RegionName]geo.Place
 }
 
-// DemandOf is the demand of one key.
-type DemandOf struct {
-	Key    DemandKey
-	Demand Demand
-}
-
-// SharesOf is the shares in force for one key and since when.
-type SharesOf struct {
-	// Shares are sorted by cluster.
-	Shares []Share
-	At     time.Time
+// roundTrip is what was measured between two regions.
+type roundTrip struct {
+	rtt time.Duration
+	at  time.Time
 }
 
 // regionPair has its regions in order, so that both directions are one key.
@@ -74,22 +67,6 @@ func (w *World) Pool(key PoolKey) *Pool {
 	return w.pools[i]
 }
 
-// DemandFor is the demand for one service, sorted by class, then viewpoint.
-func (w *World) DemandFor(service policies.ServiceName) []DemandOf {
-	lo, _ := slices.BinarySearchFunc(w.demand, DemandKey{Service: service}, compareDemand)
-	hi := lo
-	for hi < len(w.demand) && w.demand[hi].Key.Service == service {
-		hi++
-	}
-	return w.demand[lo:hi:hi]
-}
-
-// SharesInForce are the shares last published for a key; ok is false where none were.
-func (w *World) SharesInForce(key DemandKey) (shares SharesOf, ok bool) {
-	shares, ok = w.shares[key]
-	return shares, ok
-}
-
 // RoundTrip is the round trip between two regions, and whether it was measured. What was not is estimated from the
 // great circle; a region to itself is 0. ok is false where a region is not known.
 func (w *World) RoundTrip(from, to policies.RegionName) (rtt time.Duration, measured, ok bool) {
@@ -101,8 +78,8 @@ func (w *World) RoundTrip(from, to policies.RegionName) (rtt time.Duration, meas
 	if from == to {
 		return 0, false, true
 	}
-	if rtt, measured = w.roundTrips[pairOf(from, to)]; measured {
-		return rtt, true, true
+	if m, measured := w.roundTrips[pairOf(from, to)]; measured {
+		return m.rtt, true, true
 	}
 	distance, err := geo.Distance(a.Point, b.Point)
 	if err != nil {
@@ -123,14 +100,11 @@ func (w *World) RegionOf(cluster policies.ClusterName) (region policies.RegionNa
 	return c.Spec.Region, true
 }
 
-func comparePool(p *Pool, k PoolKey) int        { return p.Key.Compare(k) }
-func compareDemand(d DemandOf, k DemandKey) int { return d.Key.Compare(k) }
-func compareViewpoint(v Viewpoint, id ViewpointID) int {
-	switch {
-	case v.ID() < id:
-		return -1
-	case v.ID() > id:
-		return 1
-	}
-	return 0
+// hasRegion says whether the policies in force name a region.
+func (w *World) hasRegion(name policies.RegionName) bool {
+	_, ok := w.places[name]
+	return ok
 }
+
+func comparePool(p *Pool, k PoolKey) int               { return p.Key.Compare(k) }
+func compareViewpoint(v Viewpoint, id ViewpointID) int { return cmp.Compare(v.ID(), id) }
