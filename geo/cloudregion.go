@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// CloudRegion is one region of a large cloud.
+// CloudRegion is one region of a large cloud or of a GPU cloud.
 type CloudRegion struct {
 	// Key is "provider/region", as "aws/eu-central-1".
 	Key   string
 	Place Place
 	// City is the place as the provider names it, for people.
 	City string
-	// Source says where the row was taken from.
-	Source string
+	// Source says where the row was taken from, AsOf the month of that source: "2026-12".
+	Source, AsOf string
 }
 
 //go:embed cloudregions.tsv
@@ -55,8 +55,8 @@ func mustParseCloudRegions(tsv string) map[string]CloudRegion {
 
 func parseCloudRegion(line string) (CloudRegion, error) {
 	f := strings.Split(line, "\t")
-	if len(f) != 6 {
-		return CloudRegion{}, fmt.Errorf("%d fields, want 6", len(f))
+	if len(f) != 7 {
+		return CloudRegion{}, fmt.Errorf("%d fields, want 7", len(f))
 	}
 	latitude, err := strconv.ParseFloat(f[2], 64)
 	if err != nil {
@@ -73,5 +73,6 @@ func parseCloudRegion(line string) (CloudRegion, error) {
 	if !ValidCountry(Country(f[1])) {
 		return CloudRegion{}, fmt.Errorf("country %q is not in ISO 3166-1", f[1])
 	}
-	return CloudRegion{Key: f[0], Place: Place{Country(f[1]), point}, City: f[4], Source: f[5]}, nil
+	place := Place{Country: Country(f[1]), Point: point}
+	return CloudRegion{Key: f[0], Place: place, City: f[4], Source: f[5], AsOf: f[6]}, nil
 }

@@ -11,6 +11,8 @@ type Country string
 // Place is where an address or a region is, as far as it is known.
 type Place struct {
 	Country Country
+	// Subdivision is an ISO 3166-2 code, as "DE-BE"; empty where it is unknown.
+	Subdivision string
 	// Point is invalid where only the country is known.
 	Point Point
 }
@@ -67,6 +69,20 @@ func (s CountrySet) Empty() bool { return len(s.sorted) == 0 }
 func (s CountrySet) Union(o CountrySet) CountrySet {
 	return NewCountrySet(slices.Concat(s.sorted, o.sorted)...)
 }
+
+// Intersect has the members that both have.
+func (s CountrySet) Intersect(o CountrySet) CountrySet {
+	var both []Country
+	for _, c := range s.sorted {
+		if o.Contains(c) {
+			both = append(both, c)
+		}
+	}
+	return CountrySet{both}
+}
+
+// Equal says whether both have the same members.
+func (s CountrySet) Equal(o CountrySet) bool { return slices.Equal(s.sorted, o.sorted) }
 
 // String lists the members: "AT,DE".
 func (s CountrySet) String() string {

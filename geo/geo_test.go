@@ -2,8 +2,12 @@ package geo
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 func point(t *testing.T, latitude, longitude float64) Point {
@@ -98,13 +102,16 @@ func TestEveryAssignedCountryCodeIsThere(t *testing.T) {
 }
 
 func TestCloudRegionsAreWhereTheyAre(t *testing.T) {
-	if n := len(CloudRegions()); n < 150 {
+	if n := len(CloudRegions()); n < 290 {
 		t.Errorf("%d regions", n)
 	}
 	for key, want := range map[string]Country{
 		"aws/eu-central-1": "DE", "aws/eu-west-2": "GB", "aws/eu-central-2": "CH", "gcp/europe-west2": "GB", "gcp/europe-west6": "CH",
 		"gcp/europe-west3": "DE", "azure/westeurope": "NL", "azure/northeurope": "IE", "azure/uksouth": "GB", "oci/eu-zurich-1": "CH",
 		"aws/us-east-1": "US", "aws/ap-southeast-1": "SG", "gcp/me-west1": "IL", "azure/norwayeast": "NO",
+		"coreweave/EU-NORTH-02": "NO", "coreweave/EU-SOUTH-03": "ES", "coreweave/EU-WEST-02": "GB", "nebius/eu-north1": "FI",
+		"lambda/europe-central-1": "DE", "ovh/UK1": "GB", "ovh/BHS5": "CA", "scaleway/fr-par": "FR", "hetzner/hil": "US",
+		"digitalocean/lon1": "GB", "oci/uk-cardiff-1": "GB", "oci/eu-jovanovac-1": "RS",
 	} {
 		if got, ok := LookupCloudRegion(key); !ok || got.Place.Country != want || !got.Place.Point.Valid() {
 			t.Errorf("%s is in %q, want %q", key, got.Place.Country, want)
@@ -116,9 +123,69 @@ func TestCloudRegionsAreWhereTheyAre(t *testing.T) {
 }
 
 func TestCloudRegionRowsAreChecked(t *testing.T) {
-	for _, row := range []string{"a/b", "a/b\tDE\tx\t1\tc\ts", "a/b\tDE\t1\tx\tc\ts", "a/b\tDE\t99\t1\tc\ts", "a/b\tUK\t1\t1\tc\ts"} {
+	for _, row := range []string{
+		"a/b", "a/b\tDE\tx\t1\tc\ts\td", "a/b\tDE\t1\tx\tc\ts\td", "a/b\tDE\t99\t1\tc\ts\td", "a/b\tUK\t1\t1\tc\ts\td",
+	} {
 		if _, err := parseCloudRegion(row); err == nil {
 			t.Errorf("%q was accepted", row)
 		}
 	}
+}
+
+// The key is the identity, so a row that is there twice would hide one of two places.
+func TestCloudRegionTableHasEachKeyOnceInOrder(t *testing.T) {
+	var keys []string
+	for line := range strings.Lines(cloudRegionsTSV) {
+		if !strings.HasPrefix(line, "#") {
+			key, _, _ := strings.Cut(line, "\t")
+			keys = append(keys, key)
+		}
+	}
+	if !slices.IsSorted(keys) || len(slices.Compact(slices.Clone(keys))) != len(keys) {
+		t.Error("cloudregions.tsv is not sorted by unique keys")
+	}
+}
+
+func someCountries(t *rapid.T, label string) CountrySet {
+	return NewCountrySet(rapid.SliceOf(rapid.SampledFrom(Countries().Countries())).Draw(t, label)...)
+}
+
+func TestCountrySetsAreSets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := someCountries(t, "a"), someCountries(t, "b")
+		union, both := a.Union(b), a.Intersect(b)
+		if !union.Equal(b.Union(a)) || !both.Equal(b.Intersect(a)) || !a.Union(both).Equal(a) {
+			t.Fatalf("%v and %v: union %v, intersection %v", a, b, union, both)
+		}
+		for _, c := range Countries().Countries() {
+			if union.Contains(c) != (a.Contains(c) || b.Contains(c)) || both.Contains(c) != (a.Contains(c) && b.Contains(c)) {
+				t.Fatalf("%s: in %v, in %v, union %v, intersection %v", c, a, b, union, both)
+			}
+		}
+		if both.Empty() != (len(both.Countries()) == 0) {
+			t.Fatalf("%v is empty: %v", both, both.Empty())
+		}
+	})
+}
+
+func anywhere(t *rapid.T, label string) Point {
+	p, err := MakePoint(rapid.Float64Range(-90, 90).Draw(t, label+" latitude"), rapid.Float64Range(-180, 180).Draw(t, label+" longitude"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestDistanceIsAMetricOfAtMostHalfTheGlobe(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := anywhere(t, "a"), anywhere(t, "b"), anywhere(t, "c")
+		ab, _ := Distance(a, b)
+		ba, _ := Distance(b, a)
+		bc, _ := Distance(b, c)
+		ac, _ := Distance(a, c)
+		const rounding = 1e-3
+		if math.Abs(float64(ab-ba)) > rounding || ac > ab+bc+rounding || ab < 0 || float64(ab) > math.Pi*float64(earthRadius)+rounding {
+			t.Fatalf("a to b %v, back %v, b to c %v, a to c %v", ab, ba, bc, ac)
+		}
+	})
 }

@@ -9,6 +9,9 @@ import (
 //
 // EU: Article 52 TEU, after the withdrawal of the United Kingdom of 2020-02-01: 27 members. EEA: the EU, and Iceland,
 // Liechtenstein and Norway by the Agreement on the European Economic Area. Both as of 2026-12.
+//
+// Members are the states' own codes. A territory with a code of its own (AX, GF, GP, MF, MQ, RE, YT) is no member here,
+// although EU law reaches it (Article 355 TFEU): whoever wants it names it beside the union.
 var unions = map[string]CountrySet{
 	"EU":  NewCountrySet(fields("AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IT LT LU LV MT NL PL PT RO SE SI SK")...),
 	"EEA": NewCountrySet(fields("AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IS IT LI LT LU LV MT NL NO PL PT RO SE SI SK")...),
