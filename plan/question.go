@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/meridian-mesh/meridian/plan/flow"
+	"github.com/meridian-mesh/meridian/policies"
+	"github.com/meridian-mesh/meridian/world"
+)
+
+// question is all that planning one service depends on, but for the time: the key under which a Memo holds the answer.
+// Demand and shares are of every viewpoint and class: that of viewpoint v and class c is at v*len(classes)+c.
+type question struct {
+	terrain *terrain
+	classes []*class
+	traffic *policies.TrafficSpec
+	// pools are by name of their cluster.
+	pools []pool
+	// demand is in units.
+	demand  []int64
+	inForce []world.SharesOf
+}
+
+// unit is how finely requests are counted: demand and capacity are in thousandths of a request.
+const unit = 1000
+
+// pool is a pool as planning sees it.
+type pool struct {
+	cluster int // by place in terrain.clusters
+	grade   grade
+	// total endpoints, of which healthy answer, with slots.
+	total, healthy, slots int
+	// capacity is how much of our demand may be planned for, in units.
+	capacity int64
+}
+
+// grade says how well a pool can serve, best first.
+type grade uint8
+
+const (
+	fit             grade = iota // it answers
+	fitButDraining               // it answers, but is being emptied
+	unknown                      // nothing fresh is known of it
+	unknownDraining              // nor is it wanted
+	unfit                        // nothing in it answers
+	unfitDraining
+)
+
+// draining says whether the pool's cluster is being emptied.
+func (g grade) draining() bool { return g%2 == 1 }
+
+// usable says whether the pool may be able to serve at all.
+func (g grade) usable() bool { return g < unfit }
+
+func gradeOf(h world.Headroom, draining bool) grade {
+	g := unfit
+	switch {
+	case h.Healthy > 0:
+		g = fit
+	case h.Unknown > 0:
+		g = unknown
+	}
+	if draining {
+		g++
+	}
+	return g
+}
+
+// equal says whether two questions have the same answer at the same time.
+func (q *question) equal(o *question) bool {
+	return q.terrain == o.terrain && q.traffic == o.traffic && slices.Equal(q.pools, o.pools) && slices.Equal(q.demand, o.demand) &&
+		slices.EqualFunc(q.inForce, o.inForce, func(a, b world.SharesOf) bool {
+			return a.At.Equal(b.At) && slices.Equal(a.Shares, b.Shares)
+		})
+}
+
+// ask gathers a service's question from the world.
+func ask(w *world.World, t *terrain, service *policies.Service, traffic *policies.TrafficSpec, classes []*class) *question {
+	q := &question{terrain: t, classes: classes, traffic: traffic}
+	name := service.Metadata.Name
+	q.demand = demandOf(w.DemandFor(name), t, classes)
+	q.inForce = make([]world.SharesOf, 0, len(q.demand))
+	for _, o := range t.origins {
+		for _, c := range classes {
+			shares, _ := w.SharesInForce(world.DemandKey{Viewpoint: o.id, Service: name, Class: c.id})
+			q.inForce = append(q.inForce, shares)
+		}
+	}
+	loads := q.measure(w.PoolsOf(name), service.Spec.Capacity)
+	q.leaveRoom(loads, w.DemandParts(name))
+	return q
+}
+
+// demandOf lays demand out by viewpoint and class. All three inputs are sorted; what is of a viewpoint or class that is
+// not known is left out.
+func demandOf(all []world.DemandOf, t *terrain, classes []*class) []int64 {
+	demand := make([]int64, len(t.origins)*len(classes))
+	for c, class := range classes {
+		for len(all) > 0 && all[0].Key.Class < class.id {
+			all = all[1:]
+		}
+		v := 0
+		for ; len(all) > 0 && all[0].Key.Class == class.id; all = all[1:] {
+			for v < len(t.origins) && t.origins[v].id < all[0].Key.Viewpoint {
+				v++
+			}
+			if v < len(t.origins) && t.origins[v].id == all[0].Key.Viewpoint {
+				demand[v*len(classes)+c] = inUnits(all[0].Demand.InFlight)
+			}
+		}
+	}
+	return demand
+}
+
+// inUnits guards against what no demand can be.
+func inUnits(requests float64) int64 {
+	const most = 1e9
+	if !(requests > 0) {
+		return 0
+	}
+	return int64(math.Round(min(requests, most) * unit))
+}
+
+// measure fills in the pools, and gives back what runs and waits in each, in units.
+func (q *question) measure(pools []*world.Pool, capacity policies.Capacity) (loads []int64) {
+	for _, p := range pools {
+		h := p.Headroom(capacity)
+		cluster, _ := q.terrain.find(p.Key.Cluster)
+		q.pools = append(q.pools, pool{
+			cluster: cluster, grade: gradeOf(h, q.terrain.clusters[cluster].drain),
+			total: h.Total, healthy: h.Healthy, slots: h.Slots,
+		})
+		loads = append(loads, int64(h.Running+h.Waiting)*unit)
+	}
+	return loads
+}
+
+// leaveRoom sets each pool's capacity: the planned part of its slots, less what others than we keep busy there.
+//
+// What servers run beyond all the demand known of the service is of others, and is held against the pools that run more
+// than we sent there. Going by the sum keeps it apart from our own requests on the move: servers' gauges trail by
+// seconds, and what has left a pool must not look like somebody else's load there. excess is what runs in each pool, and is used up.
+func (q *question) leaveRoom(excess []int64, parts []world.DemandPart) {
+	var foreign, beyond int64
+	for _, load := range excess {
+		foreign += load
+	}
+	for _, part := range parts {
+		sent := inUnits(part.Demand.InFlight)
+		foreign -= sent
+		if i, ok := q.poolIn(part.Cluster); ok {
+			excess[i] -= sent
+		}
+	}
+	for i := range excess {
+		excess[i] = max(0, excess[i])
+		beyond += excess[i]
+	}
+	for i := range q.pools {
+		p := &q.pools[i]
+		p.capacity = int64(p.slots) * unit * int64(q.traffic.Spill.TargetUtilization) / 100
+		if foreign > 0 && beyond > 0 {
+			p.capacity -= coarse(int64(float64(excess[i])*float64(foreign)/float64(beyond)), p.slots)
+		}
+		p.capacity = min(max(0, p.capacity), flow.MaxCapacity)
+	}
+}
+
+// coarse rounds down to twentieths of a pool, so that a gauge that moves a little makes no new question.
+func coarse(load int64, slots int) int64 {
+	step := max(unit, int64(slots)*unit/20)
+	return load - load%step
+}
+
+// poolIn is the place of a cluster's pool; ok is false where the service has none there.
+func (q *question) poolIn(name policies.ClusterName) (i int, ok bool) {
+	cluster, _ := q.terrain.find(name)
+	i, ok = slices.BinarySearchFunc(q.pools, cluster, func(p pool, c int) int { return cmp.Compare(p.cluster, c) })
+	return i, ok && q.terrain.clusters[cluster].name == name
+}
