@@ -29,7 +29,8 @@ type Health struct {
 	Streak int
 	// At is the time of the newest outcome; zero when there was none.
 	At time.Time
-	// Cause says why the endpoint failed last, for people; empty while it is healthy.
+	// Cause says, for people, why it failed last, or that nothing was heard of it; empty once a success leaves it
+	// healthy.
 	Cause string
 }
 
