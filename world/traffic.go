@@ -119,7 +119,7 @@ func (c *commit) seeDemand(f DemandSeen) {
 	if !c.next.knows(f.Key) {
 		return
 	}
-	part := DemandPart{f.Key, f.Cluster, f.Demand}
+	part := DemandPart(f)
 	t := c.next.trafficFor(f.Key.Service)
 	i, ok := slices.BinarySearchFunc(t.parts, part, DemandPart.Compare)
 	forget := f.Demand.InFlight == 0 && f.Demand.RequestsPerSecond == 0
