@@ -68,39 +68,32 @@ func (a *answer) sharesHold(w *world.World) bool {
 	return true
 }
 
-// plan answers the question.
-func (p *planner) plan(a *answer, now time.Time) {
+// plan answers the question of a. Decisions that an older answer has already are taken from there; it says whether
+// any is new, or gone.
+func (p *planner) plan(a, old *answer, now time.Time) (changed bool) {
 	p.prepare(a.question)
 	p.aim()
 	a.from = now
 	a.decisions = make([]*Decision, 0, p.keys())
-	shares := make([]uint32, len(a.question.pools))
+	var before []*Decision
+	if old != nil {
+		before = old.decisions
+	}
+	changed = len(before) != p.keys()
 	for v := range a.question.terrain.origins {
 		for _, class := range a.question.classes {
 			key := len(a.decisions)
-			m := p.move(key, now, shares)
+			m := p.settle(key, now, p.shares)
 			a.until, a.next = earliest(a.until, m.until), earliest(a.next, m.next)
-			a.decisions = append(a.decisions, &Decision{
-				Viewpoint: a.question.terrain.origins[v].id, Service: a.service, Class: class.id, Choices: p.decide(key, shares),
-			})
-		}
-	}
-}
-
-// reuse puts the pointers of an older answer in the place of equal decisions, and says whether any are new.
-func (a *answer) reuse(old *answer) bool {
-	if old == nil {
-		return true
-	}
-	changed := len(a.decisions) != len(old.decisions)
-	before := old.decisions
-	for i, d := range a.decisions {
-		for len(before) > 0 && before[0].compare(d) < 0 {
-			before = before[1:]
-		}
-		if len(before) > 0 && before[0].equal(d) {
-			a.decisions[i] = before[0]
-		} else {
+			made := Decision{a.question.terrain.origins[v].id, a.service, class.id, p.decide(key, p.shares)}
+			for len(before) > 0 && before[0].compare(&made) < 0 {
+				before = before[1:]
+			}
+			if len(before) > 0 && before[0].equal(&made) {
+				a.decisions = append(a.decisions, before[0])
+				continue
+			}
+			a.decisions = append(a.decisions, made.clone())
 			changed = true
 		}
 	}

@@ -189,4 +189,3 @@ func sharesText(shares []world.Share) string {
 	}
 	return strings.Join(words, " ")
 }
-

@@ -75,8 +75,7 @@ func (m *Memo) answer(w *world.World, i int) bool {
 		a.from, a.until, a.next, a.decisions = old.from, old.until, old.next, old.decisions
 		return false
 	}
-	m.planner.plan(a, w.Now())
-	return a.reuse(old)
+	return m.planner.plan(a, old, w.Now())
 }
 
 // assemble makes a plan of the answers. Where the terrain is the same as before only what changed is put in place.

@@ -7,39 +7,38 @@ import (
 	"github.com/meridian-mesh/meridian/policies"
 )
 
-// deciding is one decision under way.
+// deciding is one decision under way. Its slices are the planner's, and used again for the next.
 type deciding struct {
 	q       *question
 	ranked  []candidate
 	serving []int    // places in ranked
 	target  []uint32 // by pool
 	shares  []uint32 // by pool
-	reasons []Reason // the backing of every choice's
+
+	places  []int // of ranked, in order of choices
+	choices []Choice
+	reasons []Reason
 }
 
-// decide turns the shares of a key into choices with their reasons.
+// decide turns the shares of a key into choices with their reasons. They are good until the next call.
 func (p *planner) decide(key int, shares []uint32) []Choice {
-	d := deciding{p.q, p.ranked(key), p.serving[key], p.row(key), shares, make([]Reason, 0, 2*len(shares))}
-	choices := make([]Choice, len(d.ranked))
+	d := &p.deciding
+	d.q, d.ranked, d.serving, d.target, d.shares = p.q, p.ranked(key), p.serving[key], p.row(key), shares
+	d.places, d.choices, d.reasons = d.places[:0], d.choices[:0], d.reasons[:0]
 	for i := range d.ranked {
-		choices[i] = d.choice(i)
+		d.places = append(d.places, i)
 	}
-	order := func(a, b int) int { return d.compare(a, b) }
-	return d.number(d.sorted(choices, order))
-}
-
-// sorted puts choices, which are in order of rank, into their final order.
-func (d *deciding) sorted(choices []Choice, order func(a, b int) int) []Choice {
-	places := make([]int, len(choices))
-	for i := range places {
-		places[i] = i
+	slices.SortStableFunc(d.places, d.compare)
+	var priority uint32
+	for _, i := range d.places {
+		if c := d.choice(i); c.Role == Serving {
+			priority = 1
+		} else if c.Role == Standby {
+			c.Priority = priority
+			priority++
+		}
 	}
-	slices.SortStableFunc(places, order)
-	sorted := make([]Choice, len(choices))
-	for i, place := range places {
-		sorted[i] = choices[place]
-	}
-	return sorted
+	return d.choices
 }
 
 // compare orders candidates: those that serve by share, those that stand by by how well they could serve, those
@@ -70,22 +69,8 @@ func (d *deciding) role(i int) Role {
 	return Standby
 }
 
-// number gives those that stand by their priorities.
-func (d *deciding) number(choices []Choice) []Choice {
-	var next uint32
-	for i := range choices {
-		if choices[i].Role == Serving {
-			next = 1
-		}
-		if choices[i].Role == Standby {
-			choices[i].Priority = next
-			next++
-		}
-	}
-	return choices
-}
-
-func (d *deciding) choice(i int) Choice {
+// choice appends the choice of a candidate.
+func (d *deciding) choice(i int) *Choice {
 	c := &d.ranked[i]
 	begin := len(d.reasons)
 	choice := Choice{Cluster: d.clusterOf(i), Region: d.q.regionName(c.pool), Role: d.role(i), Healthy: c.grade.usable(), RTT: c.rtt}
@@ -99,7 +84,8 @@ func (d *deciding) choice(i int) Choice {
 		d.whyRefused(c)
 	}
 	choice.Reasons = d.reasons[begin:len(d.reasons):len(d.reasons)]
-	return choice
+	d.choices = append(d.choices, choice)
+	return &d.choices[len(d.choices)-1]
 }
 
 func (d *deciding) clusterOf(i int) policies.ClusterName {

@@ -72,3 +72,19 @@ func (r Reason) equal(o Reason) bool {
 	return r.Code == o.Code && r.Cluster == o.Cluster && r.RTT == o.RTT && r.Healthy == o.Healthy && r.Total == o.Total &&
 		r.Free == o.Free && r.Slots == o.Slots && slices.Equal(r.Policies, o.Policies)
 }
+
+// clone copies a decision whose slices will be used again.
+func (d *Decision) clone() *Decision {
+	copied := &Decision{d.Viewpoint, d.Service, d.Class, slices.Clone(d.Choices)}
+	n := 0
+	for i := range d.Choices {
+		n += len(d.Choices[i].Reasons)
+	}
+	reasons := make([]Reason, 0, n)
+	for i := range copied.Choices {
+		begin := len(reasons)
+		reasons = append(reasons, d.Choices[i].Reasons...)
+		copied.Choices[i].Reasons = reasons[begin:len(reasons):len(reasons)]
+	}
+	return copied
+}

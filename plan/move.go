@@ -29,6 +29,16 @@ type motion struct {
 	next time.Time
 }
 
+// settle moves the shares of a key. Where they stay although the target is another, the target is dropped: what is said
+// of the choices must not change with targets that are not followed.
+func (p *planner) settle(key int, now time.Time, shares []uint32) motion {
+	m := p.move(key, now, shares)
+	if m.next.IsZero() {
+		copy(p.row(key), shares)
+	}
+	return m
+}
+
 // move fills in the shares of a key: those in force, moved towards the target as far as may be at once.
 //
 // What is in force at pools that no longer serve leaves at once. Between pools that do, at most MaxShiftPerSecond moves
@@ -36,7 +46,7 @@ type motion struct {
 func (p *planner) move(key int, now time.Time, shares []uint32) motion {
 	target, inForce := p.row(key), p.q.inForce[key]
 	kept, valid := p.keep(key, inForce.Shares, shares)
-	if !valid {
+	if !valid || len(p.serving[key]) == 0 {
 		copy(shares, target)
 		return motion{}
 	}

@@ -22,9 +22,11 @@ type planner struct {
 	// target has a row of parts for each key, an entry for each pool.
 	target []uint32
 	// weights are a row before it is rounded.
-	weights []int64
-	arcs    []arcOf
-	left    []int64 // capacity that no demand is planned for yet, by pool
+	weights  []int64
+	arcs     []arcOf
+	left     []int64  // capacity that no demand is planned for yet, by pool
+	shares   []uint32 // of the key under way, by pool
+	deciding deciding
 }
 
 // arcOf is an arc of the flow: from a key to a pool.
@@ -58,6 +60,7 @@ func (p *planner) prepare(q *question) {
 	}
 	p.target = slices.Grow(p.target[:0], len(p.candidates))[:len(p.candidates)]
 	clear(p.target)
+	p.shares = slices.Grow(p.shares[:0], len(q.pools))[:len(q.pools)]
 	p.left = p.left[:0]
 	for i := range q.pools {
 		p.left = append(p.left, q.pools[i].capacity)
