@@ -56,18 +56,57 @@ func TCPListener(gateway policies.GatewayName, listener string, service policies
 // EastWestListener is the listener for other clusters' gateways.
 const EastWestListener = "east-west"
 
+// TCPServerName is the TLS server name by which one gateway asks another for a TCP service, on behalf of a class. Names of
+// rules and services have no dots, so it reads back unambiguously.
+func TCPServerName(service policies.ServiceName, class world.ClassID) string {
+	return strings.ReplaceAll(string(class), "+", ".") + "." + string(service) + ".tcp.meridian"
+}
+
+// HTTPServerName is the TLS server name by which one gateway asks another for anything but TCP services.
+const HTTPServerName = "http.meridian"
+
+// The names of secrets. They name files on the proxy's disk.
+const (
+	// SecretIdentity is the proxy's own certificate towards other gateways.
+	SecretIdentity = "identity"
+)
+
+// SecretListener is the certificate of a client-facing listener.
+func SecretListener(gateway policies.GatewayName, listener string) string {
+	return EdgeListener(gateway, listener)
+}
+
+// SecretClientCA is what a client-facing listener trusts clients' certificates by.
+func SecretClientCA(gateway policies.GatewayName, listener string) string {
+	return EdgeListener(gateway, listener) + "/client-ca"
+}
+
+// GeoServiceCluster is the Envoy cluster of the geo service.
+const GeoServiceCluster = "geo-service"
+
 // EastWestRoutes is the route configuration of the EastWestListener.
 const EastWestRoutes = "east-west"
 
-// The request headers that only Meridian sets. They are stripped from what clients send, carried between gateways,
-// and stripped again before a model server. Response headers are named in docs/reference.
+// HeaderPrefix begins every header that only Meridian sets. Such headers are stripped from what clients send, carried
+// between gateways where needed, and stripped again before a model server.
+const HeaderPrefix = "x-meridian-"
+
+// The headers that only Meridian sets.
 const (
-	HeaderService  = "x-meridian-service"
-	HeaderClass    = "x-meridian-class"
-	HeaderModel    = "x-meridian-model"
-	HeaderCountry  = "x-meridian-country"
-	HeaderCluster  = "x-meridian-cluster"
-	HeaderRegion   = "x-meridian-region"
-	HeaderReason   = "x-meridian-reason"
-	HeaderInternal = "x-meridian-" // the prefix of all of them
+	HeaderService      = "x-meridian-service"
+	HeaderClass        = "x-meridian-class"
+	HeaderPinned       = "x-meridian-pinned"
+	HeaderModel        = "x-meridian-model"
+	HeaderCountry      = "x-meridian-country"
+	HeaderCountryGroup = "x-meridian-country-group"
+	HeaderTenantGroup  = "x-meridian-tenant-group"
+	HeaderLabelGroup   = "x-meridian-label-group"
+
+	// These three are on responses: which cluster served, where, and why it was chosen.
+	HeaderCluster = "x-meridian-cluster"
+	HeaderRegion  = "x-meridian-region"
+	HeaderReason  = "x-meridian-reason"
 )
+
+// MetadataNamespace is where endpoints of a ClassCluster say their cluster, region and reason.
+const MetadataNamespace = "meridian"

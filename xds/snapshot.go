@@ -2,6 +2,8 @@ package xds
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 
 	"github.com/meridian-mesh/meridian/world"
@@ -13,7 +15,12 @@ type Snapshot struct {
 	Viewpoint world.ViewpointID
 	// Resources are sorted by type, in the order of Types, then name.
 	Resources []*Resource
+
+	versions map[Type]string // by type, of all its resources; set once
 }
+
+// Version identifies the snapshot's resources of one type: equal content has an equal version on every replica.
+func (s *Snapshot) Version(t Type) string { return s.versions[t] }
 
 // Of are the snapshot's resources of one type, sorted by name. The slice must not be changed.
 func (s *Snapshot) Of(t Type) []*Resource {
@@ -46,5 +53,21 @@ func NewSnapshot(viewpoint world.ViewpointID, resources []*Resource) *Snapshot {
 	slices.SortFunc(resources, func(a, b *Resource) int {
 		return cmp.Or(cmp.Compare(order[a.Type], order[b.Type]), cmp.Compare(a.Name, b.Name))
 	})
-	return &Snapshot{Viewpoint: viewpoint, Resources: resources}
+	s := &Snapshot{Viewpoint: viewpoint, Resources: resources, versions: make(map[Type]string, len(order))}
+	for _, t := range Types() {
+		s.versions[t] = versionOf(s.Of(t))
+	}
+	return s
+}
+
+// versionOf hashes names and versions.
+func versionOf(resources []*Resource) string {
+	h := sha256.New()
+	for _, r := range resources {
+		h.Write([]byte(r.Name))
+		h.Write([]byte{0})
+		h.Write([]byte(r.Version))
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }

@@ -1,0 +1,142 @@
+package build
+
+import (
+	"slices"
+
+	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpoint "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	upstream "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/internal_upstream/v3"
+	rawbuffer "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/raw_buffer/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/meridian-mesh/meridian/plan"
+	"github.com/meridian-mesh/meridian/policies"
+	"github.com/meridian-mesh/meridian/world"
+	"github.com/meridian-mesh/meridian/xds"
+)
+
+// classClusters builds, for each class of each service, the cluster that chooses between member clusters.
+func (b *builder) classClusters(c *collector) {
+	for i := range b.set.Services {
+		s := &b.set.Services[i]
+		for _, class := range b.plan.Admission.Classes(s.Metadata.Name) {
+			name := xds.ClassCluster(s.Metadata.Name, class)
+			if s.Spec.Protocol == policies.ProtocolTCP {
+				c.add(xds.TypeCluster, name, b.tcpClassCluster(c, s, class))
+				continue
+			}
+			c.add(xds.TypeCluster, name, b.classCluster(c, s, name))
+		}
+	}
+}
+
+// classCluster speaks HTTP/2 to the inner hops. It holds nothing back: each pool has its own circuit breaker behind its
+// hop. It ejects a member that keeps failing, so that requests need not find out one by one.
+func (b *builder) classCluster(c *collector, s *policies.Service, name string) *cluster.Cluster {
+	out := b.bare(s, name)
+	out.CircuitBreakers = breakers(unlimited)
+	out.TypedExtensionProtocolOptions = http2(c, false)
+	out.TransportSocket = transportSocket("envoy.transport_sockets.internal_upstream", c.any(&upstream.InternalUpstreamTransport{
+		TransportSocket: transportSocket("envoy.transport_sockets.raw_buffer", c.any(&rawbuffer.RawBuffer{}))}))
+	out.OutlierDetection = &cluster.OutlierDetection{
+		Interval: duration(outlierInterval), BaseEjectionTime: duration(ejection), MaxEjectionTime: duration(5 * ejection), MaxEjectionPercent: uint32Value(100),
+		EnforcingConsecutive_5Xx: uint32Value(0), ConsecutiveGatewayFailure: uint32Value(10), EnforcingConsecutiveGatewayFailure: uint32Value(100),
+		EnforcingSuccessRate: uint32Value(0),
+	}
+	return out
+}
+
+// bare is what all clusters with permitted members share: endpoints over ADS, priorities with weighted localities, panic
+// off, so that no local reaction crosses a boundary, and load reports to us.
+func (b *builder) bare(s *policies.Service, name string) *cluster.Cluster {
+	traffic := b.set.TrafficFor(s.Metadata.Name)
+	out := edsCluster(name, traffic.Retries.ConnectTimeout.Std())
+	out.CommonLbConfig.LocalityConfigSpecifier = &cluster.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{LocalityWeightedLbConfig: &cluster.Cluster_CommonLbConfig_LocalityWeightedLbConfig{}}
+	out.LrsServer = &core.ConfigSource{ResourceApiVersion: core.ApiVersion_V3, ConfigSourceSpecifier: &core.ConfigSource_Self{Self: &core.SelfConfigSource{}}}
+	return out
+}
+
+// classEndpoints is the assignment of a decision, kept with what else it was made from.
+type classEndpoints struct {
+	pools    []*world.Pool
+	resource *xds.Resource
+}
+
+// classAssignment gives each permitted member cluster its priority and share.
+func (b *builder) classAssignment(c *collector, d *plan.Decision) {
+	s, ok := b.set.Service(d.Service)
+	if !ok {
+		return
+	}
+	var pools []*world.Pool
+	if s.Spec.Protocol == policies.ProtocolTCP {
+		pools = b.world.PoolsOf(d.Service)
+	}
+	if known, ok := b.memo.classes[d]; ok && slices.Equal(known.pools, pools) {
+		b.next.classes[d] = known
+		c.keep(known.resource)
+		return
+	}
+	name := xds.ClassCluster(d.Service, d.Class)
+	out := &endpoint.ClusterLoadAssignment{ClusterName: name}
+	for i := range d.Choices {
+		if choice := &d.Choices[i]; choice.Role != plan.Refused && b.reachable(choice.Cluster) {
+			out.Endpoints = append(out.Endpoints, b.locality(c, s, choice))
+		}
+	}
+	r, err := xds.NewResource(xds.TypeEndpoint, name, out)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	b.next.classes[d] = &classEndpoints{pools, r}
+	c.keep(r)
+}
+
+// locality is one member cluster: its zone is the cluster's name, so that load reports say who served.
+func (b *builder) locality(c *collector, s *policies.Service, choice *plan.Choice) *endpoint.LocalityLbEndpoints {
+	out := &endpoint.LocalityLbEndpoints{
+		Locality:            &core.Locality{Region: string(choice.Region), Zone: string(choice.Cluster)},
+		Priority:            choice.Priority,
+		LoadBalancingWeight: uint32Value(max(choice.Share, 1)),
+	}
+	if s.Spec.Protocol == policies.ProtocolTCP {
+		out.LbEndpoints = b.tcpEndpoints(s, choice)
+		return out
+	}
+	out.LbEndpoints = []*endpoint.LbEndpoint{lbEndpoint(hopAddress(choice.Cluster), choice.Healthy)}
+	out.LbEndpoints[0].Metadata = &core.Metadata{FilterMetadata: map[string]*structpb.Struct{xds.MetadataNamespace: choiceMetadata(choice)}}
+	return out
+}
+
+// choiceMetadata is what response headers say about a choice.
+func choiceMetadata(choice *plan.Choice) *structpb.Struct {
+	reason := ""
+	if len(choice.Reasons) > 0 {
+		reason = string(choice.Reasons[0].Code)
+	}
+	return &structpb.Struct{Fields: map[string]*structpb.Value{
+		"cluster": structpb.NewStringValue(string(choice.Cluster)),
+		"region":  structpb.NewStringValue(string(choice.Region)),
+		"reason":  structpb.NewStringValue(reason),
+	}}
+}
+
+func hopAddress(member policies.ClusterName) *core.Address {
+	return &core.Address{Address: &core.Address_EnvoyInternalAddress{EnvoyInternalAddress: &core.EnvoyInternalAddress{
+		AddressNameSpecifier: &core.EnvoyInternalAddress_ServerListenerName{ServerListenerName: xds.HopListener(member)}}}}
+}
+
+func lbEndpoint(address *core.Address, healthy bool) *endpoint.LbEndpoint {
+	out := &endpoint.LbEndpoint{HostIdentifier: &endpoint.LbEndpoint_Endpoint{Endpoint: &endpoint.Endpoint{Address: address}}}
+	if !healthy {
+		out.HealthStatus = core.HealthStatus_UNHEALTHY
+	}
+	return out
+}
+
+func transportSocket(name string, config *anypb.Any) *core.TransportSocket {
+	return &core.TransportSocket{Name: name, ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: config}}
+}
