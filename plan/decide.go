@@ -10,6 +10,7 @@ import (
 // deciding is one decision under way. Its slices are the planner's, and used again for the next.
 type deciding struct {
 	q       *question
+	class   *class
 	ranked  []candidate
 	serving []int    // places in ranked
 	target  []uint32 // by pool
@@ -23,7 +24,8 @@ type deciding struct {
 // decide turns the shares of a key into choices with their reasons. They are good until the next call.
 func (p *planner) decide(key int, shares []uint32) []Choice {
 	d := &p.deciding
-	d.q, d.ranked, d.serving, d.target, d.shares = p.q, p.ranked(key), p.serving[key], p.row(key), shares
+	d.q, d.class, d.ranked, d.serving = p.q, p.q.classes[key%len(p.q.classes)], p.ranked(key), p.serving[key]
+	d.target, d.shares = p.row(key), shares
 	d.places, d.choices, d.reasons = d.places[:0], d.choices[:0], d.reasons[:0]
 	for i := range d.ranked {
 		d.places = append(d.places, i)
@@ -164,13 +166,14 @@ func (d *deciding) servesBeyond(i int) bool {
 }
 
 func (d *deciding) whyRefused(c *candidate) {
-	if c.forbidden != nil {
-		d.because(Reason{Code: OutsideBoundary, Policies: c.forbidden})
+	if c.bars&barBoundary != 0 {
+		region := d.q.terrain.clusters[d.q.pools[c.pool].cluster].region
+		d.because(Reason{Code: OutsideBoundary, Policies: d.class.forbidden[region]})
 	}
-	if c.outside {
+	if c.bars&barFailover != 0 {
 		d.because(Reason{Code: OutsideFailover})
 	}
-	if c.unreachable {
+	if c.bars&barGateway != 0 {
 		d.because(Reason{Code: Unreachable})
 	}
 }

@@ -37,8 +37,8 @@ type origin struct {
 // distance is how far a cluster is from a viewpoint.
 type distance struct {
 	rtt time.Duration
-	// own says that the cluster is the viewpoint's.
-	own bool
+	// cost is what the flow pays for the distance.
+	cost int64
 	// unreachable says that the cluster has gateways, and the viewpoint no identity to reach them with.
 	unreachable bool
 }
@@ -94,11 +94,13 @@ func (t *terrain) origin(v world.Viewpoint) origin {
 	crosses := ok && gateway.Spec.EastWest != nil
 	o := origin{id: v.ID(), distances: make([]distance, len(t.clusters))}
 	for i, c := range t.clusters {
-		d := distance{own: c.name == v.Cluster}
+		var d distance
+		own := c.name == v.Cluster
 		if here >= 0 {
 			d.rtt = t.roundTrips[here*len(t.set.Regions)+c.region]
 		}
-		d.unreachable = !d.own && !crosses && len(t.set.Clusters[i].Spec.Gateways) > 0
+		d.cost = nearness(d.rtt, own)
+		d.unreachable = !own && !crosses && len(t.set.Clusters[i].Spec.Gateways) > 0
 		o.distances[i] = d
 	}
 	return o
