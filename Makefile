@@ -1,0 +1,36 @@
+.DEFAULT_GOAL := help
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+FUZZTIME ?= 1m
+
+.PHONY: demo test lint bench build tools fuzz generate clean help
+
+demo: tools build ## Run the demo: simulated regions, real Envoys, failures, under two minutes
+	@./bin/meridian demo $(DEMO_FLAGS)
+
+test: tools ## Run every test under the race detector, real Envoys included
+	go test -race -timeout 15m ./...
+
+lint: ## Check formatting and run the linters
+	@internal/tools/lint.sh
+
+bench: ## Run the benchmarks; bench/RESULTS.md keeps the ones that matter
+	go test -run '^$$' -bench . -benchmem ./...
+
+build: ## Build bin/meridian
+	@go build -trimpath -ldflags '$(LDFLAGS)' -o bin/meridian ./cmd/meridian
+
+tools: ## Put the real Envoy into .tools
+	@internal/tools/envoy.sh
+
+fuzz: ## Run every fuzz target for FUZZTIME (1m)
+	@internal/tools/fuzz.sh $(FUZZTIME)
+
+generate: ## Rewrite what is generated: JSON Schema, golden files
+	go test ./policies ./xds/build -update
+
+clean: ## Remove what was built and fetched
+	rm -rf bin .tools
+
+help: ## Say what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
