@@ -40,11 +40,11 @@ func (a *answer) at(now time.Time) bool {
 
 // holds says whether the answer is that of a world, without asking the question again: everything that it was asked
 // from is the same.
-func (a *answer) holds(w *world.World, t *terrain) bool {
+func (a *answer) holds(w *world.World, t *terrain, pools []*world.Pool) bool {
 	if a == nil || a.question.terrain != t || !a.at(w.Now()) {
 		return false
 	}
-	return slices.Equal(a.pools, w.PoolsOf(a.service)) && sameDemand(a.demand, w.DemandFor(a.service)) && a.sharesHold(w)
+	return slices.Equal(a.pools, pools) && sameDemand(a.demand, w.DemandFor(a.service)) && a.sharesHold(w)
 }
 
 // sameDemand compares demand, at once where both are the same memory.

@@ -13,10 +13,12 @@ import (
 type Memo struct {
 	residency *residency
 	traffic   []policies.TrafficSpec // by place in Set.Services
-	terrain   *terrain
-	answers   []*answer // by place in Set.Services
-	plan      *Plan
-	planner   planner
+	// spans say where in World.Pools each service's begin, by place in Set.Services, and at last where they end.
+	spans   []int
+	terrain *terrain
+	answers []*answer // by place in Set.Services
+	plan    *Plan
+	planner planner
 }
 
 // Compute plans a world. It is pure: the same world gives the same plan, whatever the memo has seen; memo may be nil.
@@ -47,7 +49,7 @@ func Compute(w *world.World, memo *Memo) *Plan {
 func (m *Memo) survey(w *world.World) bool {
 	set := w.Policies()
 	if m.terrain == nil || m.terrain.set != set {
-		m.residency = compile(set)
+		m.residency, m.spans = compile(set), spansOf(w)
 		m.traffic = make([]policies.TrafficSpec, len(set.Services))
 		old := m.answers
 		m.answers = make([]*answer, len(set.Services))
@@ -64,18 +66,27 @@ func (m *Memo) survey(w *world.World) bool {
 // answer brings the answer for a service up to date, and says whether a decision changed.
 func (m *Memo) answer(w *world.World, i int) bool {
 	service := &m.terrain.set.Services[i]
-	old := m.answers[i]
-	if old.holds(w, m.terrain) {
+	old, pools := m.answers[i], w.Pools()[m.spans[i]:m.spans[i+1]]
+	if old.holds(w, m.terrain, pools) {
 		return false
 	}
 	q := ask(w, m.terrain, service, &m.traffic[i], m.residency.classes[service.Metadata.Name])
-	a := &answer{service: service.Metadata.Name, question: q, pools: w.PoolsOf(service.Metadata.Name), demand: w.DemandFor(service.Metadata.Name)}
+	a := &answer{service: service.Metadata.Name, question: q, pools: pools, demand: w.DemandFor(service.Metadata.Name)}
 	m.answers[i] = a
 	if old != nil && old.question.equal(q) && old.at(w.Now()) {
 		a.from, a.until, a.next, a.decisions = old.from, old.until, old.next, old.decisions
 		return false
 	}
 	return m.planner.plan(a, old, w.Now())
+}
+
+// spansOf finds where each service's pools are. Only policies change that.
+func spansOf(w *world.World) []int {
+	spans := []int{0}
+	for _, s := range w.Policies().Services {
+		spans = append(spans, spans[len(spans)-1]+len(w.PoolsOf(s.Metadata.Name)))
+	}
+	return spans
 }
 
 // assemble makes a plan of the answers. Where the terrain is the same as before only what changed is put in place.
