@@ -16,92 +16,97 @@ const (
 	second = time.Second
 )
 
-// Each history is a list of steps: after this long, these signals; then the first endpoint of fra has this verdict.
+// step says: after this long, these signals; then the first endpoint of fra has this verdict.
+type step struct {
+	after   time.Duration
+	signals []health.Signal
+	want    world.Verdict
+}
+
+var up, down = []health.Signal{ok(fra, 0)}, []health.Signal{fails(fra, 0)}
+
+// verdictHistories are lists of steps.
+var verdictHistories = map[string][]step{
+	"nothing is known at first":          {{0, nil, world.Unknown}, {time.Hour, nil, world.Unknown}},
+	"the first success of all is enough": {{half, up, world.Healthy}},
+	"a first failure is not":             {{half, down, world.Unknown}, {half, down, world.Unhealthy}},
+	"after a failure even a new endpoint needs its three successes": {
+		{half, down, world.Unknown}, {half, up, world.Unknown}, {half, up, world.Unknown}, {half, up, world.Healthy},
+	},
+	"one failure among successes is forgiven": {
+		{half, up, world.Healthy}, {half, down, world.Healthy}, {half, up, world.Healthy}, {half, down, world.Healthy},
+	},
+	"two failures in a row, and back by three successes in a row": {
+		{half, up, world.Healthy}, {half, down, world.Healthy}, {half, down, world.Unhealthy},
+		{half, up, world.Unhealthy}, {half, up, world.Unhealthy}, {half, down, world.Unhealthy},
+		{half, up, world.Unhealthy}, {half, up, world.Unhealthy}, {half, up, world.Healthy},
+	},
+	"silence: held for three intervals and a timeout, then unknown": {
+		{half, up, world.Healthy}, {2 * second, nil, world.Healthy}, {1, nil, world.Unknown},
+	},
+	"a failure is no silence": {
+		{half, up, world.Healthy}, {2 * second, down, world.Healthy}, {2 * second, nil, world.Healthy},
+	},
+	"what was unhealthy decays too": {
+		{half, down, world.Unknown}, {half, down, world.Unhealthy}, {2*second + 1, nil, world.Unknown},
+	},
+	"a streak does not outlive silence": {
+		{half, up, world.Healthy}, {half, down, world.Healthy}, {3 * second, nil, world.Unknown},
+		{half, down, world.Unknown}, {half, down, world.Unhealthy},
+	},
+	"after silence it takes its three successes again": {
+		{half, up, world.Healthy}, {3 * second, nil, world.Unknown},
+		{half, up, world.Unknown}, {half, up, world.Unknown}, {half, up, world.Healthy},
+	},
+	"a whole history at once is worked in by time": {
+		{3 * half, []health.Signal{
+			health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(3 * half)},
+			health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(2 * half)},
+			health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(half), OK: true},
+		}, world.Unhealthy},
+	},
+	"of two outcomes of one time the failure counts": {
+		{half, down, world.Unknown}, {half, []health.Signal{ok(fra, 0), fails(fra, 0)}, world.Unhealthy},
+	},
+	"an old outcome that comes late is ignored": {
+		{second, up, world.Healthy},
+		{half, []health.Signal{health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(half)}}, world.Healthy},
+		{half, down, world.Healthy},
+	},
+	"an outcome so old that it is stale decides nothing": {
+		{time.Minute, []health.Signal{health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(second), OK: true}}, world.Unknown},
+	},
+	"a clock that is ahead keeps nothing fresh": {
+		{half, []health.Signal{health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(time.Hour), OK: true}}, world.Healthy},
+		{3 * second, nil, world.Unknown},
+	},
+	"proxies are served by the pool, but nothing of it answers probes": {
+		{half, []health.Signal{ok(fra, 0), fails(fra, 1)}, world.Healthy},
+		{half, []health.Signal{fails(fra, 0), fails(fra, 1), report("fra", 9, 1)}, world.Healthy},
+		// Both fail now. The other was last of the pool to be held healthy when these signals came.
+		{half, []health.Signal{fails(fra, 0), fails(fra, 1)}, world.Unhealthy},
+		{half, []health.Signal{fails(fra, 0), fails(fra, 1)}, world.Unknown},
+		// No report for ServedFor: nothing speaks for the pool any more.
+		{2 * second, []health.Signal{fails(fra, 0)}, world.Unknown},
+		{1, []health.Signal{fails(fra, 0)}, world.Unhealthy},
+	},
+	"one endpoint is down, and the other serves the proxies": {
+		{half, []health.Signal{ok(fra, 0), ok(fra, 1)}, world.Healthy},
+		{half, []health.Signal{fails(fra, 0), ok(fra, 1), report("fra", 9, 1)}, world.Healthy},
+		{half, []health.Signal{fails(fra, 0), ok(fra, 1), report("fra", 9, 1)}, world.Unhealthy},
+	},
+	"another cluster's successes don't speak for the pool": {
+		{half, []health.Signal{fails(fra, 0), report("iad", 9, 1)}, world.Unknown},
+		{half, []health.Signal{fails(fra, 0), report("iad", 9, 1)}, world.Unhealthy},
+	},
+	"reports of failures alone don't either": {
+		{half, []health.Signal{fails(fra, 0), report("fra", 0, 1)}, world.Unknown},
+		{half, []health.Signal{fails(fra, 0), report("fra", 0, 1)}, world.Unhealthy},
+	},
+}
+
 func TestVerdictHistories(t *testing.T) {
-	type step struct {
-		after   time.Duration
-		signals []health.Signal
-		want    world.Verdict
-	}
-	up, down := []health.Signal{ok(fra, 0)}, []health.Signal{fails(fra, 0)}
-	for name, history := range map[string][]step{
-		"nothing is known at first":          {{0, nil, world.Unknown}, {time.Hour, nil, world.Unknown}},
-		"the first success of all is enough": {{half, up, world.Healthy}},
-		"a first failure is not":             {{half, down, world.Unknown}, {half, down, world.Unhealthy}},
-		"after a failure even a new endpoint needs its three successes": {
-			{half, down, world.Unknown}, {half, up, world.Unknown}, {half, up, world.Unknown}, {half, up, world.Healthy},
-		},
-		"one failure among successes is forgiven": {
-			{half, up, world.Healthy}, {half, down, world.Healthy}, {half, up, world.Healthy}, {half, down, world.Healthy},
-		},
-		"two failures in a row, and back by three successes in a row": {
-			{half, up, world.Healthy}, {half, down, world.Healthy}, {half, down, world.Unhealthy},
-			{half, up, world.Unhealthy}, {half, up, world.Unhealthy}, {half, down, world.Unhealthy},
-			{half, up, world.Unhealthy}, {half, up, world.Unhealthy}, {half, up, world.Healthy},
-		},
-		"silence: held for three intervals and a timeout, then unknown": {
-			{half, up, world.Healthy}, {2 * second, nil, world.Healthy}, {1, nil, world.Unknown},
-		},
-		"a failure is no silence": {
-			{half, up, world.Healthy}, {2 * second, down, world.Healthy}, {2 * second, nil, world.Healthy},
-		},
-		"what was unhealthy decays too": {
-			{half, down, world.Unknown}, {half, down, world.Unhealthy}, {2*second + 1, nil, world.Unknown},
-		},
-		"a streak does not outlive silence": {
-			{half, up, world.Healthy}, {half, down, world.Healthy}, {3 * second, nil, world.Unknown},
-			{half, down, world.Unknown}, {half, down, world.Unhealthy},
-		},
-		"after silence it takes its three successes again": {
-			{half, up, world.Healthy}, {3 * second, nil, world.Unknown},
-			{half, up, world.Unknown}, {half, up, world.Unknown}, {half, up, world.Healthy},
-		},
-		"a whole history at once is worked in by time": {
-			{3 * half, []health.Signal{
-				health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(3 * half)},
-				health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(2 * half)},
-				health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(half), OK: true},
-			}, world.Unhealthy},
-		},
-		"of two outcomes of one time the failure counts": {
-			{half, down, world.Unknown}, {half, []health.Signal{ok(fra, 0), fails(fra, 0)}, world.Unhealthy},
-		},
-		"an old outcome that comes late is ignored": {
-			{second, up, world.Healthy},
-			{half, []health.Signal{health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(half)}}, world.Healthy},
-			{half, down, world.Healthy},
-		},
-		"an outcome so old that it is stale decides nothing": {
-			{time.Minute, []health.Signal{health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(second), OK: true}}, world.Unknown},
-		},
-		"a clock that is ahead keeps nothing fresh": {
-			{half, []health.Signal{health.Probed{Endpoint: endpoint(fra, 0), At: start.Add(time.Hour), OK: true}}, world.Healthy},
-			{3 * second, nil, world.Unknown},
-		},
-		"proxies are served by the pool, but nothing of it answers probes": {
-			{half, []health.Signal{ok(fra, 0), fails(fra, 1)}, world.Healthy},
-			{half, []health.Signal{fails(fra, 0), fails(fra, 1), report("fra", 9, 1)}, world.Healthy},
-			// Both fail now. The other was last of the pool to be held healthy when these signals came.
-			{half, []health.Signal{fails(fra, 0), fails(fra, 1)}, world.Unhealthy},
-			{half, []health.Signal{fails(fra, 0), fails(fra, 1)}, world.Unknown},
-			// No report for ServedFor: nothing speaks for the pool any more.
-			{2 * second, []health.Signal{fails(fra, 0)}, world.Unknown},
-			{1, []health.Signal{fails(fra, 0)}, world.Unhealthy},
-		},
-		"one endpoint is down, and the other serves the proxies": {
-			{half, []health.Signal{ok(fra, 0), ok(fra, 1)}, world.Healthy},
-			{half, []health.Signal{fails(fra, 0), ok(fra, 1), report("fra", 9, 1)}, world.Healthy},
-			{half, []health.Signal{fails(fra, 0), ok(fra, 1), report("fra", 9, 1)}, world.Unhealthy},
-		},
-		"another cluster's successes don't speak for the pool": {
-			{half, []health.Signal{fails(fra, 0), report("iad", 9, 1)}, world.Unknown},
-			{half, []health.Signal{fails(fra, 0), report("iad", 9, 1)}, world.Unhealthy},
-		},
-		"reports of failures alone don't either": {
-			{half, []health.Signal{fails(fra, 0), report("fra", 0, 1)}, world.Unknown},
-			{half, []health.Signal{fails(fra, 0), report("fra", 0, 1)}, world.Unhealthy},
-		},
-	} {
+	for name, history := range verdictHistories {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			for i, step := range history {

@@ -18,8 +18,6 @@ import (
 // BenchmarkProbe measures what one HTTP probe costs, with its answer in the same process: there are more targets than
 // can be probed in their intervals.
 func BenchmarkProbe(b *testing.B) {
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	b.Cleanup(server.Close)
 	outcomes := make(chan health.Signal)
 	p, err := probe.New(probe.Config{Deliver: func(s health.Signal) { outcomes <- s }, Workers: 64})
 	if err != nil {
@@ -28,15 +26,19 @@ func BenchmarkProbe(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- p.Run(ctx) }()
-	address := netip.MustParseAddrPort(server.Listener.Addr().String())
 	check := policies.HealthCheck{
 		Type: policies.HealthHTTP, Path: "/", Interval: policies.Duration(time.Millisecond), Timeout: policies.Duration(time.Second),
 	}
 	var targets []probe.Target
-	for i := range 1000 {
+	for i := range 64 {
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		b.Cleanup(server.Close)
 		cluster := policies.ClusterName(fmt.Sprint("cluster-", i))
 		targets = append(targets, probe.Target{
-			Endpoint: world.EndpointKey{Pool: world.PoolKey{Service: "chat", Cluster: cluster}, Address: address}, Check: check,
+			Endpoint: world.EndpointKey{
+				Pool: world.PoolKey{Service: "chat", Cluster: cluster}, Address: netip.MustParseAddrPort(server.Listener.Addr().String()),
+			},
+			Check: check,
 		})
 	}
 	p.Update(targets)

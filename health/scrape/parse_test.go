@@ -24,94 +24,97 @@ func TestParseReadsWhatVLLMExports(t *testing.T) {
 	}
 }
 
+// parseCases are answers, and the load or the error that each gives; the error also says something.
+var parseCases = []struct {
+	name, text string
+	want       world.Load
+	err        error
+	says       string
+}{
+	{
+		name: "idle",
+		text: "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0\n",
+	},
+	{
+		name: "the older name of the KV cache, and no newline at the end",
+		text: "vllm:num_requests_running 1\nvllm:num_requests_waiting 2\nvllm:gpu_cache_usage_perc 0.5",
+		want: world.Load{Running: 1, Waiting: 2, KVCacheUse: 0.5},
+	},
+	{
+		name: "both names: the current one counts",
+		text: "vllm:gpu_cache_usage_perc 0.9\nvllm:num_requests_running 1\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
+		want: world.Load{Running: 1, Waiting: 2, KVCacheUse: 0.5},
+	},
+	{
+		name: "as relayed, with underscores",
+		text: "vllm_num_requests_running{model_name=\"m\"} 1\nvllm_num_requests_waiting 2\nvllm_kv_cache_usage_perc 0.5\n",
+		want: world.Load{Running: 1, Waiting: 2, KVCacheUse: 0.5},
+	},
+	{
+		name: "both forms: not added",
+		text: "vllm_num_requests_running 4\nvllm:num_requests_running 4\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
+		want: world.Load{Running: 4, Waiting: 2, KVCacheUse: 0.5},
+	},
+	{
+		name: "timestamps, carriage-return free blanks, labels with braces and quotes",
+		text: "vllm:num_requests_running{a=\"} \\\" \\n\"} 4 1700000000000\nvllm:num_requests_waiting\t2\nvllm:kv_cache_usage_perc 5e-1\n",
+		want: world.Load{Running: 4, Waiting: 2, KVCacheUse: 0.5},
+	},
+	{
+		name: "other metrics may be nonsense",
+		text: "{{{\nvllm:other NaN NaN NaN\nvllm:num_requests_running 4\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
+		want: world.Load{Running: 4, Waiting: 2, KVCacheUse: 0.5},
+	},
+	{name: "empty", err: scrape.ErrMissing, says: "vllm:num_requests_running"},
+	{name: "a page", text: "<html>not found</html>", err: scrape.ErrMissing, says: "metrics path"},
+	{
+		name: "no waiting, only by reason",
+		text: "vllm:num_requests_running 1\nvllm:num_requests_waiting_by_reason{reason=\"capacity\"} 2\nvllm:kv_cache_usage_perc 0\n",
+		err:  scrape.ErrMissing, says: "vllm:num_requests_waiting",
+	},
+	{
+		name: "no KV cache",
+		text: "vllm:num_requests_running 1\nvllm:num_requests_waiting 2\n",
+		err:  scrape.ErrMissing, says: "vllm:gpu_cache_usage_perc",
+	},
+	{
+		name: "NaN requests",
+		text: "vllm:num_requests_running NaN\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
+		err:  scrape.ErrImpossible, says: "vllm:num_requests_running is NaN",
+	},
+	{
+		name: "negative requests",
+		text: "vllm:num_requests_running 1\nvllm:num_requests_waiting -2\nvllm:kv_cache_usage_perc 0.5\n",
+		err:  scrape.ErrImpossible, says: "vllm:num_requests_waiting is -2",
+	},
+	{
+		name: "endless requests",
+		text: "vllm:num_requests_running +Inf\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
+		err:  scrape.ErrImpossible, says: "vllm:num_requests_running is +Inf",
+	},
+	{
+		name: "too many requests together",
+		text: "vllm:num_requests_running{e=\"0\"} 9e5\nvllm:num_requests_running{e=\"1\"} 9e5\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
+		err:  scrape.ErrImpossible, says: "sums to 1.8e+06",
+	},
+	{
+		name: "a percentage",
+		text: "vllm:num_requests_running 1\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 50\n",
+		err:  scrape.ErrImpossible, says: "vllm:kv_cache_usage_perc is 50",
+	},
+	{
+		name: "NaN in one engine of two",
+		text: "vllm:num_requests_running 1\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc{e=\"0\"} 0.1\nvllm:kv_cache_usage_perc{e=\"1\"} NaN\n",
+		err:  scrape.ErrImpossible, says: "vllm:kv_cache_usage_perc is NaN",
+	},
+	{name: "cut off in a line", text: "vllm:num_requests_running{engine=\"0", err: scrape.ErrMalformed},
+	{name: "a word for a number", text: "vllm:num_requests_running many\n", err: scrape.ErrMalformed, says: "many"},
+	{name: "a long line", text: strings.Repeat("x", scrape.MaxLineBytes+1), err: scrape.ErrTooLarge, says: "line"},
+	{name: "a long answer", text: strings.Repeat(strings.Repeat("x", 1023)+"\n", scrape.MaxBytes/1024+1), err: scrape.ErrTooLarge},
+}
+
 func TestParse(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		want       world.Load
-		err        error
-		says       string
-	}{
-		{
-			name: "idle",
-			text: "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0\n",
-		},
-		{
-			name: "the older name of the KV cache, and no newline at the end",
-			text: "vllm:num_requests_running 1\nvllm:num_requests_waiting 2\nvllm:gpu_cache_usage_perc 0.5",
-			want: world.Load{Running: 1, Waiting: 2, KVCacheUse: 0.5},
-		},
-		{
-			name: "both names: the current one counts",
-			text: "vllm:gpu_cache_usage_perc 0.9\nvllm:num_requests_running 1\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
-			want: world.Load{Running: 1, Waiting: 2, KVCacheUse: 0.5},
-		},
-		{
-			name: "as relayed, with underscores",
-			text: "vllm_num_requests_running{model_name=\"m\"} 1\nvllm_num_requests_waiting 2\nvllm_kv_cache_usage_perc 0.5\n",
-			want: world.Load{Running: 1, Waiting: 2, KVCacheUse: 0.5},
-		},
-		{
-			name: "both forms: not added",
-			text: "vllm_num_requests_running 4\nvllm:num_requests_running 4\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
-			want: world.Load{Running: 4, Waiting: 2, KVCacheUse: 0.5},
-		},
-		{
-			name: "timestamps, carriage-return free blanks, labels with braces and quotes",
-			text: "vllm:num_requests_running{a=\"} \\\" \\n\"} 4 1700000000000\nvllm:num_requests_waiting\t2\nvllm:kv_cache_usage_perc 5e-1\n",
-			want: world.Load{Running: 4, Waiting: 2, KVCacheUse: 0.5},
-		},
-		{
-			name: "other metrics may be nonsense",
-			text: "{{{\nvllm:other NaN NaN NaN\nvllm:num_requests_running 4\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
-			want: world.Load{Running: 4, Waiting: 2, KVCacheUse: 0.5},
-		},
-		{name: "empty", err: scrape.ErrMissing, says: "vllm:num_requests_running"},
-		{name: "a page", text: "<html>not found</html>", err: scrape.ErrMissing, says: "metrics path"},
-		{
-			name: "no waiting, only by reason",
-			text: "vllm:num_requests_running 1\nvllm:num_requests_waiting_by_reason{reason=\"capacity\"} 2\nvllm:kv_cache_usage_perc 0\n",
-			err:  scrape.ErrMissing, says: "vllm:num_requests_waiting",
-		},
-		{
-			name: "no KV cache",
-			text: "vllm:num_requests_running 1\nvllm:num_requests_waiting 2\n",
-			err:  scrape.ErrMissing, says: "vllm:gpu_cache_usage_perc",
-		},
-		{
-			name: "NaN requests",
-			text: "vllm:num_requests_running NaN\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
-			err:  scrape.ErrImpossible, says: "vllm:num_requests_running is NaN",
-		},
-		{
-			name: "negative requests",
-			text: "vllm:num_requests_running 1\nvllm:num_requests_waiting -2\nvllm:kv_cache_usage_perc 0.5\n",
-			err:  scrape.ErrImpossible, says: "vllm:num_requests_waiting is -2",
-		},
-		{
-			name: "endless requests",
-			text: "vllm:num_requests_running +Inf\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
-			err:  scrape.ErrImpossible, says: "vllm:num_requests_running is +Inf",
-		},
-		{
-			name: "too many requests together",
-			text: "vllm:num_requests_running{e=\"0\"} 9e5\nvllm:num_requests_running{e=\"1\"} 9e5\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n",
-			err:  scrape.ErrImpossible, says: "sums to 1.8e+06",
-		},
-		{
-			name: "a percentage",
-			text: "vllm:num_requests_running 1\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 50\n",
-			err:  scrape.ErrImpossible, says: "vllm:kv_cache_usage_perc is 50",
-		},
-		{
-			name: "NaN in one engine of two",
-			text: "vllm:num_requests_running 1\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc{e=\"0\"} 0.1\nvllm:kv_cache_usage_perc{e=\"1\"} NaN\n",
-			err:  scrape.ErrImpossible, says: "vllm:kv_cache_usage_perc is NaN",
-		},
-		{name: "cut off in a line", text: "vllm:num_requests_running{engine=\"0", err: scrape.ErrMalformed},
-		{name: "a word for a number", text: "vllm:num_requests_running many\n", err: scrape.ErrMalformed, says: "many"},
-		{name: "a long line", text: strings.Repeat("x", scrape.MaxLineBytes+1), err: scrape.ErrTooLarge, says: "line"},
-		{name: "a long answer", text: strings.Repeat(strings.Repeat("x", 1023)+"\n", scrape.MaxBytes/1024+1), err: scrape.ErrTooLarge},
-	} {
+	for _, c := range parseCases {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := scrape.Parse(strings.NewReader(c.text))
 			if got != c.want || !errors.Is(err, c.err) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +26,10 @@ type run struct {
 // fixture is a Scheduler in a bubble of fake time. Targets are named "group/name".
 type fixture struct {
 	*schedule.Scheduler[string, run]
-	takes map[string]time.Duration // how long a run takes; a second for "silent/..."
-	runs  []run                    // only while the bubble rests
+	takes map[string]time.Duration // how long a run takes; set before Update
+
+	mu   sync.Mutex
+	runs []run // under mu
 }
 
 // start runs a Scheduler until the test's function has ended.
@@ -44,7 +47,11 @@ func start(t *testing.T, workers int) *fixture {
 			}
 			return run{target, began}
 		},
-		Deliver: func(r run) { f.runs = append(f.runs, r) },
+		Deliver: func(r run) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.runs = append(f.runs, r)
+		},
 		Workers: workers,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -60,10 +67,17 @@ func rest(d time.Duration) {
 	synctest.Wait()
 }
 
+// all are the runs so far.
+func (f *fixture) all() []run {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.runs)
+}
+
 // count is how many runs a target has had.
 func (f *fixture) count(target string) int {
 	n := 0
-	for _, r := range f.runs {
+	for _, r := range f.all() {
 		if r.target == target {
 			n++
 		}
@@ -100,7 +114,7 @@ func TestTurnsAreSpreadAndTheSameAfterARestart(t *testing.T) {
 			f.Update(targets)
 			rest(time.Second)
 			perTenth := map[time.Duration]int{}
-			for _, r := range f.runs {
+			for _, r := range f.all() {
 				turn := r.at.Sub(r.at.Truncate(time.Second))
 				spread[r.target] = turn
 				perTenth[turn/(100*time.Millisecond)]++
@@ -133,10 +147,10 @@ func TestUpdateKeepsTurnsAndStopsWhatIsGone(t *testing.T) {
 		}
 		f.Update(nil)
 		synctest.Wait()
-		before := len(f.runs)
+		before := len(f.all())
 		rest(time.Minute)
-		if len(f.runs) != before || f.Stats().Targets != 0 {
-			t.Errorf("without targets there were %d runs", len(f.runs)-before)
+		if len(f.all()) != before || f.Stats().Targets != 0 {
+			t.Errorf("without targets there were %d runs", len(f.all())-before)
 		}
 	})
 }
@@ -152,8 +166,8 @@ func TestWhatIsGoneInTheMiddleOfARunIsNotDelivered(t *testing.T) {
 		}
 		f.Update(nil)
 		rest(10 * time.Second)
-		if len(f.runs) != 0 || f.Stats().InFlight != 0 {
-			t.Errorf("a target that is gone gave %v", f.runs)
+		if len(f.all()) != 0 || f.Stats().InFlight != 0 {
+			t.Errorf("a target that is gone gave %v", f.all())
 		}
 	})
 }
@@ -184,12 +198,13 @@ func TestASlowTargetIsRunAgainAtOnce(t *testing.T) {
 		f.takes["fra/slow"] = 1500 * time.Millisecond
 		f.Update([]string{"fra/slow"})
 		rest(10 * time.Second)
-		for i := 1; i < len(f.runs); i++ {
-			if gap := f.runs[i].at.Sub(f.runs[i-1].at); gap != 1500*time.Millisecond {
+		runs := f.all()
+		for i := 1; i < len(runs); i++ {
+			if gap := runs[i].at.Sub(runs[i-1].at); gap != 1500*time.Millisecond {
 				t.Errorf("run %d came %v after the one before", i, gap)
 			}
 		}
-		if n := len(f.runs); n < 5 {
+		if n := len(runs); n < 5 {
 			t.Errorf("only %d runs", n)
 		}
 	})
