@@ -69,14 +69,18 @@ func BenchmarkCompute(b *testing.B) {
 	}
 }
 
-// BenchmarkSpill plans one service from scratch, whose demand does not fit the nearest pools: from 100 viewpoints to 10
-// and 100 pools.
+// BenchmarkSpill plans one service anew because one demand changed, where demand does not fit the nearest pools: from
+// 100 viewpoints to 10 and 100 pools.
 func BenchmarkSpill(b *testing.B) {
 	for _, pools := range []int{10, 100} {
 		b.Run(fmt.Sprintf("pools=%d", pools), func(b *testing.B) {
-			writer, _ := benchWorld(b, fleet(100, 1, pools), float64(pools)/10)
-			for b.Loop() {
-				plan.Compute(writer.Current(), nil)
+			writer, memo := benchWorld(b, fleet(100, 1, pools), float64(pools)/10)
+			key := writer.Current().DemandFor("s0000")[0].Key
+			for i := 0; b.Loop(); i++ {
+				b.StopTimer()
+				w, _ := writer.Commit([]world.Fact{world.DemandSeen{Key: key, Demand: world.Demand{InFlight: float64(1 + i%2), At: start}}})
+				b.StartTimer()
+				plan.Compute(w, memo)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meridian-mesh/meridian/plan"
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/world"
 )
@@ -38,6 +39,9 @@ type loop struct {
 
 	// moved is how many points of share have moved in all; peak is the largest use of a pool's slots.
 	moved, peak float64
+	// rises says which shares rose when they last changed, turns how often each did the opposite of the time before.
+	rises map[part]bool
+	turns map[part]int
 }
 
 // part is a key's requests at one cluster.
@@ -71,7 +75,7 @@ func (s *story) run(d time.Duration, word []string) {
 // loop gives the loop of the story's last run, so that runs follow each other.
 func (s *story) loop(service policies.ServiceName, takes time.Duration) *loop {
 	if s.last == nil || s.last.service != service {
-		s.last = &loop{simulation: s.simulation, service: service, rates: map[world.DemandKey]float64{}, inFlight: map[part]float64{}, smoothed: map[part]float64{}}
+		s.last = &loop{simulation: s.simulation, service: service, rates: map[world.DemandKey]float64{}, inFlight: map[part]float64{}, smoothed: map[part]float64{}, rises: map[part]bool{}, turns: map[part]int{}}
 		s.last.plan = s.compute()
 		s.publish()
 	}
@@ -91,14 +95,31 @@ func (l *loop) second() {
 	for now := time.Duration(0); now < report; now += beat {
 		if now%tick == 0 {
 			before := l.sharesNow()
-			l.compute()
+			l.plan = plan.Compute(l.world, &l.memo)
 			l.publish()
-			l.moved += pointsBetween(before, l.sharesNow())
+			l.note(before, l.sharesNow())
 		}
 		l.flow(beat)
 		l.advance(beat)
 	}
 	l.measure()
+}
+
+// note counts what moved.
+func (l *loop) note(before, after map[part]float64) {
+	l.moved += pointsBetween(before, after)
+	for _, key := range l.keys {
+		for _, p := range l.world.PoolsOf(l.service) {
+			at := part{key, p.Key.Cluster}
+			rises, moves := after[at] > before[at], after[at] != before[at]
+			if last, known := l.rises[at]; moves && known && last != rises {
+				l.turns[at]++
+			}
+			if moves {
+				l.rises[at] = rises
+			}
+		}
+	}
 }
 
 // flow moves the fluid on.
@@ -143,14 +164,15 @@ func (l *loop) slots(p *world.Pool) int {
 func (l *loop) measure() {
 	late := func(d time.Duration) map[part]float64 { return l.past[max(0, len(l.past)-1-int(d/beat))] }
 	for _, p := range l.world.PoolsOf(l.service) {
-		var runs float64
+		var runs float64 // or waits
 		for _, key := range l.keys {
 			at := part{key, p.Key.Cluster}
 			l.smoothed[at] = (l.smoothed[at] + late(demandLag)[at]) / 2
 			l.commit(world.DemandSeen{Key: key, Cluster: at.cluster, Demand: world.Demand{InFlight: l.smoothed[at], At: l.world.Now()}})
 			runs += late(gaugeLag)[at]
 		}
-		l.load(l.service, p.Key.Cluster, runs)
+		running := min(int(runs), l.slots(p))
+		l.load(l.service, p.Key.Cluster, running, int(runs)-running)
 	}
 }
 

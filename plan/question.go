@@ -88,8 +88,8 @@ func ask(w *world.World, t *terrain, service *policies.Service, traffic *policie
 			q.inForce = append(q.inForce, shares)
 		}
 	}
-	loads := q.measure(w.PoolsOf(name), service.Spec.Capacity)
-	q.leaveRoom(loads, w.DemandParts(name))
+	running := q.measure(w.PoolsOf(name), service.Spec.Capacity)
+	q.leaveRoom(running, w.DemandParts(name))
 	return q
 }
 
@@ -123,8 +123,8 @@ func inUnits(requests float64) int64 {
 	return int64(math.Round(min(requests, most) * unit))
 }
 
-// measure fills in the pools, and gives back what runs and waits in each, in units.
-func (q *question) measure(pools []*world.Pool, capacity policies.Capacity) (loads []int64) {
+// measure fills in the pools, and gives back what runs in each, in units.
+func (q *question) measure(pools []*world.Pool, capacity policies.Capacity) (running []int64) {
 	for _, p := range pools {
 		h := p.Headroom(capacity)
 		cluster, _ := q.terrain.find(p.Key.Cluster)
@@ -132,28 +132,32 @@ func (q *question) measure(pools []*world.Pool, capacity policies.Capacity) (loa
 			cluster: cluster, grade: gradeOf(h, q.terrain.clusters[cluster].drain),
 			total: h.Total, healthy: h.Healthy, slots: h.Slots,
 		})
-		loads = append(loads, int64(h.Running+h.Waiting)*unit)
+		running = append(running, int64(h.Running)*unit)
 	}
-	return loads
+	return running
 }
 
 // leaveRoom sets each pool's capacity: the planned part of its slots, less what others than we keep busy there.
 //
-// What servers run beyond all the demand known of the service is of others, and is held against the pools that run more
-// than we sent there. Going by the sum keeps it apart from our own requests on the move: servers' gauges trail by
-// seconds, and what has left a pool must not look like somebody else's load there. excess is what runs in each pool, and is used up.
+// What servers run clearly beyond all the demand known of the service is of others, and is held against the pools that
+// run more than we sent there. Servers' gauges trail demand by seconds, so what has left one pool for another must not
+// look like somebody else's load: hence the sum over all pools, to which moving makes no difference; and the tolerance,
+// for the time in which demand falls. Queues are left out: a pool in which all slots run is full without. excess is
+// what runs in each pool, and is used up.
 func (q *question) leaveRoom(excess []int64, parts []world.DemandPart) {
-	var foreign, beyond int64
+	const tolerance = 1.25
+	var running, sent, beyond int64
 	for _, load := range excess {
-		foreign += load
+		running += load
 	}
 	for _, part := range parts {
-		sent := inUnits(part.Demand.InFlight)
-		foreign -= sent
+		demand := inUnits(part.Demand.InFlight)
+		sent += demand
 		if i, ok := q.poolIn(part.Cluster); ok {
-			excess[i] -= sent
+			excess[i] -= demand
 		}
 	}
+	foreign := float64(running) - tolerance*float64(sent)
 	for i := range excess {
 		excess[i] = max(0, excess[i])
 		beyond += excess[i]
@@ -162,7 +166,7 @@ func (q *question) leaveRoom(excess []int64, parts []world.DemandPart) {
 		p := &q.pools[i]
 		p.capacity = int64(p.slots) * unit * int64(q.traffic.Spill.TargetUtilization) / 100
 		if foreign > 0 && beyond > 0 {
-			p.capacity -= coarse(int64(float64(excess[i])*float64(foreign)/float64(beyond)), p.slots)
+			p.capacity -= coarse(int64(float64(excess[i])*foreign/float64(beyond)), p.slots)
 		}
 		p.capacity = min(max(0, p.capacity), flow.MaxCapacity)
 	}

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the results in testdata")
 //	see CLUSTER                            a gateway of the cluster connects
 //	healthy SERVICE CLUSTER N [unknown]    N endpoints of a pool are healthy, the rest is not, or unknown
 //	healthy all                            every endpoint is healthy
-//	load SERVICE CLUSTER RUNNING           a pool's first endpoint says how many requests it runs
+//	load SERVICE CLUSTER RUNNING           a pool's first endpoint says how many requests it runs, the others none
 //	demand CLUSTER SERVICE CLASS N         N requests are in flight from a cluster's gateway
 //	rtt REGION REGION DURATION             a round trip is measured
 //	policies FILE                          another policy file of the archive is in force
@@ -89,7 +89,7 @@ func (s *story) command(line string) {
 	case "healthy":
 		s.healthy(word[1:])
 	case "load":
-		s.load(policies.ServiceName(word[1]), policies.ClusterName(word[2]), s.number(word[3]))
+		s.load(policies.ServiceName(word[1]), policies.ClusterName(word[2]), int(s.number(word[3])), 0)
 	case "demand":
 		s.want(s.viewpointOf(word[1]), policies.ServiceName(word[2]), world.ClassID(word[3]), s.number(word[4]))
 	case "rtt":
@@ -147,13 +147,13 @@ func (s *story) healthy(word []string) {
 	s.judge(policies.ServiceName(word[0]), policies.ClusterName(word[1]), int(s.number(word[2])), rest)
 }
 
-// load has the first endpoint of a pool say what the pool runs, and the others nothing.
-func (s *simulation) load(service policies.ServiceName, cluster policies.ClusterName, running float64) {
+// load has the first endpoint of a pool say what the pool runs and what waits, and the others nothing.
+func (s *simulation) load(service policies.ServiceName, cluster policies.ClusterName, running, waiting int) {
 	key := world.PoolKey{Service: service, Cluster: cluster}
 	for i, e := range s.world.Pool(key).Endpoints {
 		load := world.Load{At: s.world.Now()}
 		if i == 0 {
-			load.Running = int(running)
+			load.Running, load.Waiting = running, waiting
 		}
 		s.commit(world.EndpointMeasured{Endpoint: world.EndpointKey{Pool: key, Address: e.Address}, Load: load})
 	}

@@ -60,14 +60,15 @@ func newTerrain(w *world.World, old *terrain) *terrain {
 	return t
 }
 
-// roundTrips are those between all regions of the policies, row by row.
+// roundTrips are those between all regions of the policies, row by row. Both directions are the same.
 func roundTrips(w *world.World) []time.Duration {
 	regions := w.Policies().Regions
-	all := make([]time.Duration, 0, len(regions)*len(regions))
-	for i := range regions {
-		for j := range regions {
+	n := len(regions)
+	all := make([]time.Duration, n*n)
+	for i := range n {
+		for j := range i {
 			rtt, _, _ := w.RoundTrip(regions[i].Metadata.Name, regions[j].Metadata.Name)
-			all = append(all, rtt)
+			all[i*n+j], all[j*n+i] = rtt, rtt
 		}
 	}
 	return all
