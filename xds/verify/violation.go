@@ -1,0 +1,93 @@
+package verify
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/meridian-mesh/meridian/policies"
+	"github.com/meridian-mesh/meridian/world"
+)
+
+// Code says what kind of violation it is. The list is closed.
+type Code string
+
+// The codes of violations.
+const (
+	// OutsideBoundary: a request can reach an address outside a boundary that binds it.
+	OutsideBoundary Code = "outside_boundary"
+	// LocationUnknown: a request from an unknown location can reach an address though a rule refuses it.
+	LocationUnknown Code = "location_unknown"
+	// UnknownAddress: an address is in no pool and is no gateway of any cluster, so nobody knows where it is.
+	UnknownAddress Code = "unknown_address"
+	// WrongClass: a request is passed on under another residency class than the rules give it.
+	WrongClass Code = "wrong_class"
+	// CrossesTwice: a request from another cluster's gateway can leave this cluster again.
+	CrossesTwice Code = "crosses_twice"
+	// ForgedHeaders: headers that only Meridian may set are not stripped before anything reads them.
+	ForgedHeaders Code = "forged_headers"
+	// PeerNotAuthenticated: the east-west listener accepts peers without a certificate of a known trust domain.
+	PeerNotAuthenticated Code = "peer_not_authenticated"
+	// PanicEnabled: Envoy would use unhealthy hosts, and so other priorities, on its own judgement.
+	PanicEnabled Code = "panic_enabled"
+	// NotAnalysable: the configuration holds something that can't be followed.
+	NotAnalysable Code = "not_analysable"
+	// Dangling: a resource names another that is not there.
+	Dangling Code = "dangling"
+	// PriorityGap: priorities are not contiguous from 0.
+	PriorityGap Code = "priority_gap"
+	// Invalid: a resource breaks the rules of its own type.
+	Invalid Code = "invalid"
+	// AddressInUse: two listeners would bind one address.
+	AddressInUse Code = "address_in_use"
+)
+
+// Violation is one way in which a snapshot must not be published.
+type Violation struct {
+	Code      Code              `json:"code"`
+	Viewpoint world.ViewpointID `json:"viewpoint"`
+	// Resource is where it was found: the listener, route or cluster.
+	Resource string `json:"resource,omitempty"`
+	// Route names the route that leads there, Cluster the Envoy cluster.
+	Route   string `json:"route,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	// Address is what can be reached, in Region.
+	Address netip.AddrPort      `json:"address,omitzero"`
+	Region  policies.RegionName `json:"region,omitempty"`
+	// Policies are the rules that it breaks, sorted.
+	Policies []policies.ResidencyName `json:"policies,omitempty"`
+	// Detail says more, such as the request that gets there.
+	Detail string `json:"detail,omitempty"`
+}
+
+// String tells an operator which route, which address, which policy.
+func (v Violation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", v.Viewpoint, v.Code)
+	for _, part := range []struct{ name, value string }{{"resource", v.Resource}, {"route", v.Route}, {"cluster", v.Cluster}} {
+		if part.value != "" {
+			fmt.Fprintf(&b, ", %s %s", part.name, part.value)
+		}
+	}
+	if v.Address.IsValid() {
+		fmt.Fprintf(&b, ", address %s", v.Address)
+		if v.Region != "" {
+			fmt.Fprintf(&b, " in region %s", v.Region)
+		}
+	}
+	if len(v.Policies) > 0 {
+		fmt.Fprintf(&b, ", against policy %s", joinNames(v.Policies))
+	}
+	if v.Detail != "" {
+		b.WriteString(": " + v.Detail)
+	}
+	return b.String()
+}
+
+func joinNames(names []policies.ResidencyName) string {
+	parts := make([]string, len(names))
+	for i, n := range names {
+		parts[i] = string(n)
+	}
+	return strings.Join(parts, ", ")
+}
