@@ -117,16 +117,16 @@ func (d *Database) Lookup(addr netip.Addr) (geo.Place, netip.Prefix, error) {
 	if !result.Found() {
 		return geo.Place{}, network, e.failed(network, result.Err())
 	}
-	if place, ok := e.cache.Get(network); ok {
+	if place, ok := e.cache.get(network); ok {
 		d.hits.Add(1)
-		return place, network, nil
+		return *place, network, nil
 	}
 	d.misses.Add(1)
 	place, err := e.decode(addr, result)
 	if err != nil {
 		return geo.Place{}, network, e.failed(network, err)
 	}
-	e.cache.Add(network, place)
+	e.cache.add(network, place)
 	return place, network, nil
 }
 
@@ -161,7 +161,7 @@ type Stats struct {
 // Stats are for metrics; the numbers are each right, but not of one instant.
 func (d *Database) Stats() Stats {
 	return Stats{
-		Hits: d.hits.Load(), Misses: d.misses.Load(), Entries: d.current.Load().cache.Len(),
+		Hits: d.hits.Load(), Misses: d.misses.Load(), Entries: d.current.Load().cache.len(),
 		Reloads: d.reloads.Load(), ReloadErrors: d.reloadErrors.Load(),
 	}
 }

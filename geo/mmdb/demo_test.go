@@ -43,7 +43,7 @@ func TestDemoDatabasePlacesThePlayedClients(t *testing.T) {
 	}
 	for address, want := range map[string]geo.Country{
 		"192.0.2.1": "DE", "198.51.100.1": "US", "203.0.113.1": "SG", "2001:db8:1::1": "FR", "198.18.1.1": "FR",
-		"127.10.0.1": "DE", "127.20.0.1": "US", "127.30.0.1": "SG", "133.11.0.1": "JP",
+		"127.10.0.1": "DE", "127.20.0.1": "US", "127.30.0.1": "SG", "8.8.8.8": "US", "133.11.0.1": "JP",
 		"127.0.0.1": "", "::1": "", "10.0.0.1": "", "192.168.1.1": "", "0.0.0.0": "", "::": "", "198.18.0.1": "", "fe80::1": "",
 	} {
 		if place, network, err := db.Lookup(netip.MustParseAddr(address)); err != nil || place.Country != want {

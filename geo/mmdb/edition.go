@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/oschwald/maxminddb-golang/v2"
-
-	"github.com/meridian-mesh/meridian/geo"
 )
 
 // edition is one version of the database with its cache, which lives and dies with it.
@@ -16,7 +13,7 @@ type edition struct {
 	info   Info
 	reader *maxminddb.Reader
 	decode decoder
-	cache  *lru.Cache[netip.Prefix, geo.Place]
+	cache  *cache
 }
 
 // newEdition checks all of the data, so that a lookup in what it returns cannot fail.
@@ -35,9 +32,9 @@ func newEdition(data []byte, config Config) (*edition, error) {
 	if err := check(reader, decode); err != nil {
 		return nil, err
 	}
-	cache, err := lru.New[netip.Prefix, geo.Place](config.CacheSize)
+	cache, err := newCache(config.CacheSize)
 	if err != nil {
-		return nil, fmt.Errorf("making the cache: %w", err)
+		return nil, err
 	}
 	return &edition{info: infoOf(reader.Metadata, config.Path), reader: reader, decode: decode, cache: cache}, nil
 }

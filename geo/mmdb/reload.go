@@ -47,7 +47,7 @@ func same(a, b os.FileInfo) bool {
 	return a != nil && os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// maxFileSize is ten times the largest database on offer.
+// maxFileSize is several times the largest database on offer.
 const maxFileSize = 2 << 30
 
 // load reads the file that was found, and swaps it in if it is good. If the file changes while it is read, the next
