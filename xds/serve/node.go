@@ -1,0 +1,51 @@
+package serve
+
+import (
+	"fmt"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/meridian-mesh/meridian/policies"
+	"github.com/meridian-mesh/meridian/world"
+)
+
+// MetadataRole is the key in a node's metadata that says the proxy's role: "gateway" (the default) or "sidecar".
+const MetadataRole = "meridian.dev/role"
+
+// Viewpoint reads the viewpoint that a node claims: node.cluster names the Cluster that the proxy is in,
+// node.locality.region its Region (which may be left out), metadata "meridian.dev/role" its role. regionOf looks up the
+// region of a cluster in the policies in force. The error has a gRPC status: InvalidArgument for a node that says
+// something wrong, NotFound for a cluster that no policy names (yet).
+func Viewpoint(node *core.Node, regionOf func(policies.ClusterName) (policies.RegionName, bool)) (world.Viewpoint, error) {
+	if node.GetId() == "" {
+		return world.Viewpoint{}, status.Error(codes.InvalidArgument, "node.id is empty: give each proxy an id of its own")
+	}
+	role := policies.Role(node.GetMetadata().GetFields()[MetadataRole].GetStringValue())
+	switch role {
+	case "":
+		role = policies.RoleGateway
+	case policies.RoleGateway, policies.RoleSidecar:
+	default:
+		return world.Viewpoint{}, status.Errorf(codes.InvalidArgument, "node %s: metadata %s is %s, want gateway or sidecar", clip(node.GetId()), MetadataRole, clip(string(role)))
+	}
+	cluster := policies.ClusterName(node.GetCluster())
+	region, ok := regionOf(cluster)
+	if !ok {
+		return world.Viewpoint{}, status.Errorf(codes.NotFound, "node %s: node.cluster is %s, and no Cluster policy has that name", clip(node.GetId()), clip(string(cluster)))
+	}
+	if claimed := node.GetLocality().GetRegion(); claimed != "" && claimed != string(region) {
+		return world.Viewpoint{}, status.Errorf(codes.InvalidArgument, "node %s: node.locality.region is %s, but cluster %s is in region %s", clip(node.GetId()), clip(claimed), cluster, region)
+	}
+	return world.Viewpoint{Role: role, Region: region, Cluster: cluster}, nil
+}
+
+// clip quotes what a client said of itself, bounded, for messages.
+func clip(s string) string {
+	const most = 128
+	if len(s) > most {
+		s = s[:most]
+	}
+	return fmt.Sprintf("%q", s)
+}
