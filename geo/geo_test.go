@@ -68,7 +68,8 @@ func TestEstimateRTTGrowsWithDistance(t *testing.T) {
 	}
 }
 
-// The list is written out here once more: it decides who may process whose data. Libraries are known to have it wrong.
+// The list is written out here once more: it decides who may process whose data, and libraries are known to have it
+// wrong. Unicode CLDR 48.2 (territoryContainment, EU) has the same 27.
 func TestEuropeanUnionHasTwentySevenMembersWithoutTheUnitedKingdom(t *testing.T) {
 	eu, _ := Jurisdiction("EU")
 	want := "AT,BE,BG,CY,CZ,DE,DK,EE,ES,FI,FR,GR,HR,HU,IE,IT,LT,LU,LV,MT,NL,PL,PT,RO,SE,SI,SK"

@@ -11,7 +11,8 @@ import (
 )
 
 // cache has the places of the networks that were asked for last. It takes a plain mutex around the library's LRU: every
-// read also writes (what is used moves to the front), so the read-write lock of the library's own safe cache only costs.
+// read also writes (what is used moves to the front), so the read-write lock of the library's own safe cache would only
+// cost.
 type cache struct {
 	mu  sync.Mutex
 	lru *simplelru.LRU[netip.Prefix, *geo.Place] // under mu
