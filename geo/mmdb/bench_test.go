@@ -66,6 +66,9 @@ func addresses(n int) []netip.Addr {
 
 // BenchmarkLookup compares, for both shapes: bare is maxminddb-golang decoding the one field that matters; cold decodes
 // nearly each time because the cache holds one network; hit has all 8,192 networks that are asked for in the cache.
+//
+// A hit saves the decoding and not the walk. So it is worth most with MaxMind's records; a flat record of one field is
+// decoded about as fast as it is found in a cache, and if all networks are asked for alike (no Zipf) even a fifth faster.
 func BenchmarkLookup(b *testing.B) {
 	const asked = 8192
 	for _, shape := range []string{"GeoIP2", "flat"} {
