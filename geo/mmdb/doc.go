@@ -13,8 +13,10 @@
 // IPv4 only: all are the unknown place and no error, so that the caller's rule for unknown locations decides.
 //
 // A lookup walks the search tree, and decodes the record only if the place of that network is not in the cache. With
-// MaxMind's records that halves the time; with flat ones it saves the allocation. The file is read into memory, checked whole and only then swapped in with a cache of
-// its own: a lookup sees the old database or the new one, never half of each, and a broken file changes nothing.
+// MaxMind's records that halves the time; with flat ones it saves the allocation.
+//
+// The file is read into memory, checked whole and only then swapped in with a cache of its own: a lookup sees the old
+// database or the new one, never half of each, and a broken file changes nothing.
 //
 // Everything but Run may be called from any number of goroutines at once.
 package mmdb
