@@ -14,7 +14,7 @@ type check struct {
 	doc *document
 }
 
-func (p *parsing) check(kind Kind, name string) check {
+func (p *parsing) of(kind Kind, name string) check {
 	return check{p, p.index[string(kind)+"/"+name]}
 }
 
@@ -22,16 +22,20 @@ func (c check) complain(field, format string, args ...any) {
 	c.p.complain(c.doc, field, fmt.Sprintf(format, args...), "")
 }
 
-// reference complains where a name is not among those there are.
-func (c check) reference(field string, kind Kind, name string, there []string) bool {
-	if slices.Contains(there, name) {
+// reference complains where there is no such object.
+func (c check) reference(field string, kind Kind, name string) bool {
+	_, there := slices.BinarySearch(c.p.names[kind], name)
+	switch {
+	case there:
 		return true
-	}
-	if name == "" {
+	case name == "":
 		c.complain(field, "is missing: name a %s", kind)
-		return false
+	case c.p.refused[string(kind)+"/"+name]: // what is wrong with it has been said
+	case c.p.unreadable:
+		c.p.complain(c.doc, field, fmt.Sprintf("there is no %s %q in the files that could be read", kind, clip(name)), nearest(name, c.p.names[kind]))
+	default:
+		c.p.complain(c.doc, field, fmt.Sprintf("there is no %s %q", kind, clip(name)), nearest(name, c.p.names[kind]))
 	}
-	c.p.complain(c.doc, field, fmt.Sprintf("there is no %s %q", kind, clip(name)), nearest(name, there))
 	return false
 }
 

@@ -28,13 +28,13 @@ func (p *parsing) addressesBelongToOneCluster() {
 	}
 	for _, cl := range p.set.Clusters {
 		for i, a := range cl.Spec.Gateways {
-			claim(p.check(KindCluster, string(cl.Metadata.Name)), fmt.Sprintf("spec.gateways[%d]", i), a, cl.Metadata.Name)
+			claim(p.of(KindCluster, string(cl.Metadata.Name)), fmt.Sprintf("spec.gateways[%d]", i), a, cl.Metadata.Name)
 		}
 	}
 	for _, s := range p.set.Services {
 		for i, pool := range s.Spec.Pools {
 			for j, a := range pool.Endpoints {
-				claim(p.check(KindService, string(s.Metadata.Name)), fmt.Sprintf("spec.pools[%d].endpoints[%d]", i, j), a, pool.Cluster)
+				claim(p.of(KindService, string(s.Metadata.Name)), fmt.Sprintf("spec.pools[%d].endpoints[%d]", i, j), a, pool.Cluster)
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func (p *parsing) requestsFindOneService() {
 	taken := map[string]ServiceName{}
 	claim := func(s *Service, field, key, what string) {
 		if other, twice := taken[key]; twice && other != s.Metadata.Name {
-			p.check(KindService, string(s.Metadata.Name)).complain(field, "Service %s has %s already: a request must find one service", other, what)
+			p.of(KindService, string(s.Metadata.Name)).complain(field, "Service %s has %s already: a request must find one service", other, what)
 			return
 		}
 		taken[key] = s.Metadata.Name
@@ -76,7 +76,7 @@ func orAny(hosts []string) []string {
 // portsAreDistinct complains where two listeners of one gateway would bind one address.
 func (p *parsing) portsAreDistinct() {
 	for _, g := range p.set.Gateways {
-		c := p.check(KindGateway, string(g.Metadata.Name))
+		c := p.of(KindGateway, string(g.Metadata.Name))
 		bound := map[netip.AddrPort]string{}
 		bind := func(field string, a netip.AddrPort, what string) {
 			if other, taken := bound[a]; taken {
@@ -118,7 +118,7 @@ func (p *parsing) gatewaysSelectDistinctProxies() {
 					continue
 				}
 				if first != "" {
-					p.check(KindGateway, string(g.Metadata.Name)).complain("spec.proxies",
+					p.of(KindGateway, string(g.Metadata.Name)).complain("spec.proxies",
 						"Gateway %s selects the %s proxies of cluster %s already: narrow one of them", first, role, cl.Metadata.Name)
 				}
 				first = g.Metadata.Name
@@ -130,7 +130,7 @@ func (p *parsing) gatewaysSelectDistinctProxies() {
 // rulesCanBeApplied fails closed at load: a rule on something that a gateway can't tell would never hold there.
 func (p *parsing) rulesCanBeApplied() {
 	for _, r := range p.set.Residencies {
-		c := p.check(KindResidency, string(r.Metadata.Name))
+		c := p.of(KindResidency, string(r.Metadata.Name))
 		for _, g := range p.set.Gateways {
 			if len(r.Spec.Match.Countries) > 0 && g.Spec.Location.Source == LocationNone {
 				c.complain("spec.match.countries", "Gateway %s can't tell a client's country: set its spec.location", g.Metadata.Name)
@@ -149,7 +149,7 @@ func (p *parsing) rulesDoNotOverlap() {
 		for _, b := range p.set.Residencies[:i] {
 			common, overlap := overlapOf(a.Spec.Match, b.Spec.Match)
 			if overlap {
-				p.check(KindResidency, string(a.Metadata.Name)).complain("spec.match",
+				p.of(KindResidency, string(a.Metadata.Name)).complain("spec.match",
 					"overlaps Residency %s on %s: merge the two, or tell them apart", b.Metadata.Name, common)
 			}
 		}

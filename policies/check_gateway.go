@@ -9,7 +9,7 @@ import (
 func (p *parsing) gateways() {
 	for i := range p.set.Gateways {
 		g := &p.set.Gateways[i]
-		c := p.check(KindGateway, string(g.Metadata.Name))
+		c := p.of(KindGateway, string(g.Metadata.Name))
 		c.selector(&g.Spec.Proxies)
 		c.listeners(g.Spec.Listeners)
 		c.eastWest(g)
@@ -44,13 +44,11 @@ func (c check) selector(s *ProxySelector) {
 	for i, r := range s.Roles {
 		c.oneOf(fmt.Sprintf("spec.proxies.roles[%d]", i), string(r), string(RoleGateway), string(RoleSidecar))
 	}
-	regions := namesIn(c.p.set.Regions, func(r *Region) RegionName { return r.Metadata.Name })
 	for i, r := range s.Regions {
-		c.reference(fmt.Sprintf("spec.proxies.regions[%d]", i), KindRegion, string(r), regions)
+		c.reference(fmt.Sprintf("spec.proxies.regions[%d]", i), KindRegion, string(r))
 	}
-	clusters := namesIn(c.p.set.Clusters, func(v *Cluster) ClusterName { return v.Metadata.Name })
 	for i, v := range s.Clusters {
-		c.reference(fmt.Sprintf("spec.proxies.clusters[%d]", i), KindCluster, string(v), clusters)
+		c.reference(fmt.Sprintf("spec.proxies.clusters[%d]", i), KindCluster, string(v))
 	}
 }
 
@@ -58,7 +56,6 @@ func (c check) listeners(listeners []Listener) {
 	if len(listeners) == 0 {
 		c.complain("spec.listeners", "is empty: clients need at least one")
 	}
-	services := namesIn(c.p.set.Services, func(s *Service) ServiceName { return s.Metadata.Name })
 	for i := range listeners {
 		l := &listeners[i]
 		field := fmt.Sprintf("spec.listeners[%d]", i)
@@ -72,7 +69,7 @@ func (c check) listeners(listeners []Listener) {
 			c.complain(field+".port", "is missing: give a port from 1 to 65535")
 		}
 		for j, s := range l.Services {
-			c.reference(fmt.Sprintf("%s.services[%d]", field, j), KindService, string(s), services)
+			c.reference(fmt.Sprintf("%s.services[%d]", field, j), KindService, string(s))
 		}
 		if l.TLS != nil {
 			c.files(field+".tls", map[string]string{"certificateFile": l.TLS.CertificateFile, "privateKeyFile": l.TLS.PrivateKeyFile})

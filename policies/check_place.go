@@ -9,7 +9,7 @@ import (
 func (p *parsing) regions() {
 	for i := range p.set.Regions {
 		r := &p.set.Regions[i]
-		p.region(p.check(KindRegion, string(r.Metadata.Name)), &r.Spec)
+		p.region(p.of(KindRegion, string(r.Metadata.Name)), &r.Spec)
 	}
 }
 
@@ -71,11 +71,10 @@ func cloudKeys() []string {
 }
 
 func (p *parsing) clusters() {
-	regions := namesIn(p.set.Regions, func(r *Region) RegionName { return r.Metadata.Name })
 	for i := range p.set.Clusters {
 		cl := &p.set.Clusters[i]
-		c := p.check(KindCluster, string(cl.Metadata.Name))
-		c.reference("spec.region", KindRegion, string(cl.Spec.Region), regions)
+		c := p.of(KindCluster, string(cl.Metadata.Name))
+		c.reference("spec.region", KindRegion, string(cl.Spec.Region))
 		for j, a := range cl.Spec.Gateways {
 			c.address(fmt.Sprintf("spec.gateways[%d]", j), a)
 		}
@@ -85,14 +84,6 @@ func (p *parsing) clusters() {
 			c.complain("spec.trustDomain", "%q is not a SPIFFE trust domain: lower-case letters, digits, '.', '-' and '_'", clip(cl.Spec.TrustDomain))
 		}
 	}
-}
-
-func namesIn[T any, N ~string](objects []T, name func(*T) N) []string {
-	names := make([]string, len(objects))
-	for i := range objects {
-		names[i] = string(name(&objects[i]))
-	}
-	return names
 }
 
 // isTrustDomain follows the SPIFFE ID specification, section 2.1.

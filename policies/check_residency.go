@@ -12,7 +12,7 @@ func (p *parsing) residencies() {
 	p.customJurisdictions()
 	for i := range p.set.Residencies {
 		r := &p.set.Residencies[i]
-		c := p.check(KindResidency, string(r.Metadata.Name))
+		c := p.of(KindResidency, string(r.Metadata.Name))
 		if r.Metadata.Name == "any" {
 			c.complain("metadata.name", "\"any\" is what requests are called that nothing binds: choose another name")
 		}
@@ -37,7 +37,7 @@ func (p *parsing) customJurisdictions() {
 	defined := map[string]string{}
 	for i := range p.set.Residencies {
 		r := &p.set.Residencies[i]
-		c := p.check(KindResidency, string(r.Metadata.Name))
+		c := p.of(KindResidency, string(r.Metadata.Name))
 		for j := range r.Spec.Jurisdictions {
 			custom := &r.Spec.Jurisdictions[j]
 			field := fmt.Sprintf("spec.jurisdictions[%d]", j)
@@ -88,9 +88,8 @@ func (c check) match(m *ResidencyMatch) {
 		c.complain("spec.match", "is empty: say what is pinned, by countries, tenants, labels or services")
 	}
 	m.CountrySet = c.countries("spec.match.countries", m.Countries, c.p.set.customJurisdictions())
-	services := namesIn(c.p.set.Services, func(s *Service) ServiceName { return s.Metadata.Name })
 	for i, s := range m.Services {
-		c.reference(fmt.Sprintf("spec.match.services[%d]", i), KindService, string(s), services)
+		c.reference(fmt.Sprintf("spec.match.services[%d]", i), KindService, string(s))
 	}
 	for i, t := range m.Tenants {
 		c.headerValue(fmt.Sprintf("spec.match.tenants[%d]", i), string(t))

@@ -9,7 +9,7 @@ import (
 func (p *parsing) services() {
 	for i := range p.set.Services {
 		s := &p.set.Services[i]
-		c := p.check(KindService, string(s.Metadata.Name))
+		c := p.of(KindService, string(s.Metadata.Name))
 		orDefault(&s.Spec.Protocol, ProtocolOpenAI)
 		c.oneOf("spec.protocol", string(s.Spec.Protocol), string(ProtocolOpenAI), string(ProtocolHTTP), string(ProtocolGRPC), string(ProtocolTCP))
 		c.matching(&s.Spec)
@@ -88,14 +88,13 @@ func (c check) path(field, path string, openAI bool) {
 }
 
 func (c check) pools(pools []Pool) {
-	clusters := namesIn(c.p.set.Clusters, func(v *Cluster) ClusterName { return v.Metadata.Name })
 	if len(pools) == 0 {
 		c.complain("spec.pools", "is empty: name at least one cluster and its endpoints")
 	}
 	seen := map[ClusterName]bool{}
 	for i, pool := range pools {
 		field := fmt.Sprintf("spec.pools[%d]", i)
-		c.reference(field+".cluster", KindCluster, string(pool.Cluster), clusters)
+		c.reference(field+".cluster", KindCluster, string(pool.Cluster))
 		if seen[pool.Cluster] {
 			c.complain(field+".cluster", "%s has a pool already: put all its endpoints into one", pool.Cluster)
 		}

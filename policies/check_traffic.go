@@ -10,7 +10,7 @@ func (p *parsing) traffics() {
 	var general TrafficName
 	for i := range p.set.Traffics {
 		t := &p.set.Traffics[i]
-		c := p.check(KindTraffic, string(t.Metadata.Name))
+		c := p.of(KindTraffic, string(t.Metadata.Name))
 		if len(t.Spec.Services) == 0 {
 			if general != "" {
 				c.complain("spec.services", "is missing, and Traffic %s is for all services already: name services in one of them", general)
@@ -25,11 +25,10 @@ func (p *parsing) traffics() {
 }
 
 func (c check) trafficServices(t *Traffic, named map[ServiceName]TrafficName) {
-	services := namesIn(c.p.set.Services, func(s *Service) ServiceName { return s.Metadata.Name })
 	distinct(c, "spec.services", t.Spec.Services)
 	for i, s := range t.Spec.Services {
 		field := fmt.Sprintf("spec.services[%d]", i)
-		c.reference(field, KindService, string(s), services)
+		c.reference(field, KindService, string(s))
 		if other, taken := named[s]; taken && other != t.Metadata.Name {
 			c.complain(field, "Traffic %s is for %s already: name it in one of them", other, s)
 		}
@@ -63,9 +62,8 @@ func defaultTraffic() TrafficSpec {
 }
 
 func (c check) failover(f Failover) {
-	regions := namesIn(c.p.set.Regions, func(r *Region) RegionName { return r.Metadata.Name })
 	for i, r := range f.Regions {
-		c.reference(fmt.Sprintf("spec.failover.regions[%d]", i), KindRegion, string(r), regions)
+		c.reference(fmt.Sprintf("spec.failover.regions[%d]", i), KindRegion, string(r))
 	}
 	distinct(c, "spec.failover.regions", f.Regions)
 	if f.Only && len(f.Regions) == 0 {
@@ -74,12 +72,11 @@ func (c check) failover(f Failover) {
 }
 
 func (c check) splits(t *TrafficSpec) {
-	services := namesIn(c.p.set.Services, func(s *Service) ServiceName { return s.Metadata.Name })
 	sum := 0
 	seen := map[ServiceName]bool{}
 	for i, split := range t.Splits {
 		field := fmt.Sprintf("spec.splits[%d]", i)
-		if c.reference(field+".service", KindService, string(split.Service), services) {
+		if c.reference(field+".service", KindService, string(split.Service)) {
 			c.splitTarget(field+".service", t, split.Service)
 		}
 		if seen[split.Service] {

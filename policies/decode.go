@@ -3,19 +3,17 @@ package policies
 import (
 	"encoding"
 	"fmt"
+	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/token"
+	"go.yaml.in/yaml/v4"
 )
 
-// maxDepth bounds how deep a document nests: the kinds nest less than ten deep.
-const maxDepth = 32
-
 // decoder turns one document's YAML nodes into a Go struct by its json tags, strictly: every field that is unknown,
-// given twice or of another type is reported, and decoding goes on behind it. Anchors and aliases are refused, so no
-// document is larger in memory than on disk.
+// given twice or of another type is reported, and decoding goes on behind it. Aliases are refused, so no document is
+// larger in memory than on disk.
 type decoder struct {
 	report    func(at position, field, message, near string)
 	positions map[string]position // by field path
@@ -24,26 +22,18 @@ type decoder struct {
 // position is a 1-based place in a file.
 type position struct{ line, column int }
 
-func positionOf(n ast.Node) position {
-	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
-		return position{}
-	}
-	return positionOfToken(n.GetToken())
-}
-
-func positionOfToken(t *token.Token) position { return position{t.Position.Line, t.Position.Column} }
+func positionOf(n *yaml.Node) position { return position{n.Line, n.Column} }
 
 // decode fills v from n. path names the field for messages.
-func (d *decoder) decode(n ast.Node, v reflect.Value, path string) {
-	at := positionOf(n)
+func (d *decoder) decode(n *yaml.Node, v reflect.Value, path string) {
 	if _, seen := d.positions[path]; !seen {
-		d.positions[path] = at
+		d.positions[path] = positionOf(n)
 	}
-	if strings.Count(path, ".")+strings.Count(path, "[") > maxDepth {
-		d.report(at, path, "the document nests too deep", "")
+	if isNull(n) {
 		return
 	}
-	if _, null := n.(*ast.NullNode); null || n == nil {
+	if n.Kind == yaml.AliasNode {
+		d.report(positionOf(n), path, "is a YAML alias, which is not read: write the value out", "")
 		return
 	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
@@ -65,32 +55,37 @@ func (d *decoder) decode(n ast.Node, v reflect.Value, path string) {
 	}
 }
 
-func (d *decoder) wrongType(n ast.Node, path, want string) {
+func (d *decoder) wrongType(n *yaml.Node, path, want string) {
 	d.report(positionOf(n), path, fmt.Sprintf("is %s, want %s", describe(n), want), "")
 }
 
-func (d *decoder) text(n ast.Node, u encoding.TextUnmarshaler, path string) {
-	s, ok := stringOf(n)
-	if !ok {
-		d.wrongType(n, path, "a string")
-		return
+const wantString = "a string: put it in quotes"
+
+func (d *decoder) text(n *yaml.Node, u encoding.TextUnmarshaler, path string) {
+	want := wantString
+	switch u.(type) {
+	case *Duration:
+		want = `a duration such as "500ms", "2s" or "5m"`
+	case *netip.Addr:
+		want = `an IP address such as "10.0.0.1"; names are not resolved`
 	}
-	if err := u.UnmarshalText([]byte(s)); err != nil {
-		d.report(positionOf(n), path, err.Error(), "")
+	s, ok := stringOf(n)
+	if !ok || u.UnmarshalText([]byte(s)) != nil {
+		d.wrongType(n, path, want)
 	}
 }
 
 // structure decodes a mapping into a struct's fields.
-func (d *decoder) structure(n ast.Node, v reflect.Value, path string) {
+func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	entries, ok := d.mapping(n, path)
 	if !ok {
 		return
 	}
-	fields := fieldsOf(v.Type())
+	names := namesOf(v.Type())
 	for _, e := range entries {
-		index, known := fields[e.key]
+		index, known := names[e.key]
 		if !known {
-			d.report(e.at, join(path, e.key), "unknown field", nearest(e.key, namesOf(v.Type())))
+			d.report(e.at, join(path, clip(e.key)), "unknown field", nearest(e.key, inOrder(v.Type(), names)))
 			continue
 		}
 		d.positions[join(path, e.key)] = e.at
@@ -98,19 +93,18 @@ func (d *decoder) structure(n ast.Node, v reflect.Value, path string) {
 	}
 }
 
-func (d *decoder) slice(n ast.Node, v reflect.Value, path string) {
-	seq, ok := n.(*ast.SequenceNode)
-	if !ok {
+func (d *decoder) slice(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.SequenceNode {
 		d.wrongType(n, path, "a list")
 		return
 	}
-	v.Set(reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values)))
-	for i, item := range seq.Values {
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
 		d.decode(item, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
 	}
 }
 
-func (d *decoder) stringMap(n ast.Node, v reflect.Value, path string) {
+func (d *decoder) stringMap(n *yaml.Node, v reflect.Value, path string) {
 	entries, ok := d.mapping(n, path)
 	if !ok {
 		return
@@ -119,24 +113,24 @@ func (d *decoder) stringMap(n ast.Node, v reflect.Value, path string) {
 	for _, e := range entries {
 		s, ok := stringOf(e.value)
 		if !ok {
-			d.wrongType(e.value, join(path, e.key), "a string")
+			d.wrongType(e.value, join(path, clip(e.key)), wantString)
 			continue
 		}
 		v.SetMapIndex(reflect.ValueOf(e.key), reflect.ValueOf(s))
 	}
 }
 
-func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) {
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	switch v.Kind() {
 	case reflect.String:
 		if s, ok := stringOf(n); ok {
 			v.SetString(s)
 			return
 		}
-		d.wrongType(n, path, "a string")
+		d.wrongType(n, path, wantString)
 	case reflect.Bool:
-		if b, ok := n.(*ast.BoolNode); ok {
-			v.SetBool(b.Value)
+		if b, ok := boolOf(n); ok {
+			v.SetBool(b)
 			return
 		}
 		d.wrongType(n, path, "true or false")
@@ -151,15 +145,17 @@ func (d *decoder) scalar(n ast.Node, v reflect.Value, path string) {
 	}
 }
 
-func (d *decoder) integer(n ast.Node, v reflect.Value, path string) {
+func (d *decoder) integer(n *yaml.Node, v reflect.Value, path string) {
 	i, ok := intOf(n)
 	switch {
 	case !ok:
-		d.wrongType(n, path, "a whole number")
+		d.wrongType(n, path, "a whole number in decimal digits")
 	case v.CanInt() && !v.OverflowInt(i):
 		v.SetInt(i)
 	case v.CanUint() && i >= 0 && !v.OverflowUint(uint64(i)):
 		v.SetUint(uint64(i))
+	case v.Kind() == reflect.Uint16: // every one is a port
+		d.report(positionOf(n), path, fmt.Sprintf("%d is outside 1 to 65535", i), "")
 	default:
 		d.report(positionOf(n), path, fmt.Sprintf("%d is out of range", i), "")
 	}
@@ -169,36 +165,30 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string) {
 type entry struct {
 	key   string
 	at    position
-	value ast.Node
+	value *yaml.Node
 }
 
 // mapping lists a mapping's entries in order and reports keys given twice.
-func (d *decoder) mapping(n ast.Node, path string) ([]entry, bool) {
-	var values []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		values = n.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{n}
-	default:
+func (d *decoder) mapping(n *yaml.Node, path string) ([]entry, bool) {
+	if n.Kind != yaml.MappingNode {
 		d.wrongType(n, path, "a mapping of fields")
 		return nil, false
 	}
 	first := map[string]position{}
 	var entries []entry
-	for _, v := range values {
-		key, ok := stringOf(v.Key)
-		at := positionOf(v.Key)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, ok := stringOf(n.Content[i])
+		at := positionOf(n.Content[i])
 		if !ok {
-			d.report(at, path, "a field's name is a plain string", "")
+			d.report(at, path, fmt.Sprintf("a field's name is %s, want a plain string", describe(n.Content[i])), "")
 			continue
 		}
 		if before, twice := first[key]; twice {
-			d.report(at, join(path, key), fmt.Sprintf("given twice, first on line %d: remove one", before.line), "")
+			d.report(at, join(path, clip(key)), fmt.Sprintf("given twice, first on line %d: remove one", before.line), "")
 			continue
 		}
 		first[key] = at
-		entries = append(entries, entry{key, at, v.Value})
+		entries = append(entries, entry{key, at, n.Content[i+1]})
 	}
 	return entries, true
 }
@@ -210,26 +200,23 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// fieldsOf maps a struct's json names to field indices; fields tagged "-" are left out.
-func fieldsOf(t reflect.Type) map[string]int {
-	fields := map[string]int{}
+// namesOf maps a struct's json names to field indices; fields tagged "-" are left out.
+func namesOf(t reflect.Type) map[string]int {
+	names := map[string]int{}
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if name != "" && name != "-" {
-			fields[name] = i
-		}
-	}
-	return fields
-}
-
-// namesOf are a struct's json names in order of declaration.
-func namesOf(t reflect.Type) []string {
-	var names []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if name != "" && name != "-" {
-			names = append(names, name)
+			names[name] = i
 		}
 	}
 	return names
+}
+
+// inOrder are a struct's json names in order of declaration.
+func inOrder(t reflect.Type, names map[string]int) []string {
+	ordered := make([]string, t.NumField())
+	for name, i := range names {
+		ordered[i] = name
+	}
+	return slices.DeleteFunc(ordered, func(name string) bool { return name == "" })
 }

@@ -3,7 +3,10 @@ package policies
 // nearest is the candidate closest to a name by edit distance, the first of equals; empty where none is close enough
 // to be what was meant.
 func nearest(name string, candidates []string) string {
-	best, bestDistance := "", max(len(name)/2, 2)+1
+	if len(name) > 64 { // no name is that long
+		return ""
+	}
+	best, bestDistance := "", max((len(name)+1)/3, 1)+1
 	for _, c := range candidates {
 		if d := editDistance(name, c); d < bestDistance {
 			best, bestDistance = c, d

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	goyaml "github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/invopop/jsonschema"
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v4"
 )
 
 // enums are the allowed values of string types.
@@ -136,7 +136,11 @@ func compileSchema(t *testing.T) *validator.Schema {
 
 func validates(t *testing.T, s *validator.Schema, document []byte) error {
 	t.Helper()
-	asJSON, err := goyaml.YAMLToJSON(document)
+	var content any
+	if err := yaml.Load(document, &content); err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(content)
 	if err != nil {
 		t.Fatal(err)
 	}
