@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/meridian-mesh/meridian/internal/controlplane"
+	"github.com/meridian-mesh/meridian/xds/serve"
+)
+
+func newStatus() *cobra.Command {
+	var server string
+	c := &cobra.Command{
+		Use: "status", Short: "Say which proxies have what, and how much room the pools have", Args: cobra.NoArgs,
+		Example: "  meridian status\n  meridian status --server 127.0.0.1:18001 -o json",
+	}
+	c.Flags().StringVar(&server, "server", "127.0.0.1:18001", "the control plane's HTTP address")
+	f := addFormat(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		s, err := fetchStatus(c.Context(), server)
+		if err != nil {
+			return err
+		}
+		return f.show(c.OutOrStdout(), s, func(w io.Writer) { statusTable(w, s) })
+	}
+	return c
+}
+
+func fetchStatus(ctx context.Context, server string) (controlplane.Status, error) {
+	var s controlplane.Status
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+server+"/api/v1/status", nil)
+	if err != nil {
+		return s, usage("--server: %v", err.Error())
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return s, fmt.Errorf("ask the control plane (is `meridian serve` running there?): %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return s, fmt.Errorf("ask the control plane at %s: %s", server, response.Status)
+	}
+	if err := json.NewDecoder(response.Body).Decode(&s); err != nil {
+		return s, fmt.Errorf("read the answer of %s: %w", server, err)
+	}
+	return s, nil
+}
+
+func statusTable(w io.Writer, s controlplane.Status) {
+	if s.Policies.Hash == "" {
+		fmt.Fprintln(w, "policies: none in force")
+	} else {
+		fmt.Fprintf(w, "policies: %.12s, read %s\n", s.Policies.Hash, s.Policies.Loaded.Format(time.RFC3339))
+	}
+	if s.Policies.Error != "" {
+		fmt.Fprintf(w, "policies NOT in force:\n%s\n", s.Policies.Error)
+	}
+	for _, r := range s.Refused {
+		fmt.Fprintf(w, "REFUSED by verify, the last good configuration stays: %s\n", r.Viewpoint)
+		for _, v := range r.Violations {
+			fmt.Fprintf(w, "  %s\n", v)
+		}
+	}
+	fmt.Fprintln(w, "\nPROXY\tVIEWPOINT\tVERSION\tPROTOCOL\tSTATE")
+	for _, p := range s.Proxies {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Node, p.Viewpoint, p.Version, p.Protocol, p.State)
+		for _, t := range p.Types {
+			if t.State == serve.Nacked {
+				fmt.Fprintf(w, "  %s refused %v: %s\n", t.Type, t.Resources, t.Refusal)
+			}
+		}
+	}
+	fmt.Fprintln(w, "\nSERVICE\tCLUSTER\tREGION\tHEALTHY\tFREE SLOTS")
+	for _, p := range s.Pools {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d\t%d/%d\n", p.Service, p.Cluster, p.Region, p.Healthy, p.Endpoints, p.Free, p.Slots)
+	}
+}

@@ -1,0 +1,59 @@
+package controlplane
+
+import (
+	"github.com/meridian-mesh/meridian/geo/mmdb"
+	"github.com/meridian-mesh/meridian/health/probe"
+	"github.com/meridian-mesh/meridian/health/scrape"
+	"github.com/meridian-mesh/meridian/internal/pipeline"
+	"github.com/meridian-mesh/meridian/policies"
+)
+
+// setPolicies puts a new set in force everywhere.
+func (p *Plane) setPolicies(set *policies.Set) {
+	p.set.Store(set)
+	p.pipeline.SetPolicies(set)
+	p.prober.Update(probe.Targets(set))
+	p.scraper.Update(scrape.Targets(set))
+	p.metrics.policyLoads.WithLabelValues("ok").Inc()
+	p.log.Info("policies in force", "hash", set.Hash[:12], "regions", len(set.Regions), "clusters", len(set.Clusters), "services", len(set.Services))
+	p.warnOfDemoDatabase(set)
+}
+
+// warnOfDemoDatabase is loud where a database that is partly invented would decide residency.
+func (p *Plane) warnOfDemoDatabase(set *policies.Set) {
+	if p.config.Demo || !p.geo.Info().Demo {
+		return
+	}
+	for _, g := range set.Gateways {
+		if g.Spec.Location.Source == policies.LocationGeoService {
+			p.log.Error("THE DEMO GEO DATABASE DECIDES RESIDENCY: it is incomplete and partly invented; give --geo-database", "gateway", string(g.Metadata.Name))
+		}
+	}
+}
+
+func (p *Plane) policiesFailed(err error) {
+	p.metrics.policyLoads.WithLabelValues("error").Inc()
+	p.log.Error("policies not in force, the last good set stays", "error", err)
+}
+
+func (p *Plane) geoReloaded(info mmdb.Info, err error) {
+	if err != nil {
+		p.log.Error("geo database not loaded, the last good one stays", "error", err)
+		return
+	}
+	p.log.Info("geo database loaded", "type", info.Type, "built", info.Built)
+}
+
+// cycled takes down what a cycle did, and says loudly what verify refused.
+func (p *Plane) cycled(c pipeline.Cycle) {
+	p.metrics.cycled(c)
+	if c.State.BuildError != nil {
+		p.log.Error("configuration not built, the last good one stays", "error", c.State.BuildError)
+	}
+	if c.Refused == 0 {
+		return
+	}
+	for viewpoint, violations := range c.State.Refused {
+		p.log.Error("configuration refused by verify, the last good one stays", "viewpoint", string(viewpoint), "violations", len(violations), "first", violations[0].String())
+	}
+}

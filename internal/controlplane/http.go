@@ -1,0 +1,43 @@
+package controlplane
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// handler is the HTTP surface: metrics, health, readiness, status.
+func (p *Plane) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", p.ready)
+	mux.HandleFunc("GET /api/v1/status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Status()) })
+	return mux
+}
+
+// ready says whether the plane can serve: it has policies, and is not shutting down.
+func (p *Plane) ready(w http.ResponseWriter, _ *http.Request) {
+	switch {
+	case p.draining.Load():
+		answer(w, http.StatusServiceUnavailable, "shutting down")
+	case p.State().World.Policies() == nil:
+		answer(w, http.StatusServiceUnavailable, "no policies are in force yet: see status")
+	default:
+		answer(w, http.StatusOK, "ok")
+	}
+}
+
+func answer(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(text + "\n")) // the client may be gone
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(v) // the client may be gone
+}

@@ -1,0 +1,142 @@
+package controlplane
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/meridian-mesh/meridian/internal/pipeline"
+	"github.com/meridian-mesh/meridian/world"
+	"github.com/meridian-mesh/meridian/xds/serve"
+)
+
+// metrics are what /metrics shows. Counters and histograms are kept; gauges are read from the plane when asked.
+type metrics struct {
+	registry    *prometheus.Registry
+	pushes      *prometheus.CounterVec
+	pushBytes   *prometheus.CounterVec
+	nacks       *prometheus.CounterVec
+	convergence *prometheus.HistogramVec
+	stages      *prometheus.HistogramVec
+	published   prometheus.Counter
+	refused     prometheus.Counter
+	policyLoads *prometheus.CounterVec
+}
+
+// fine are buckets from half a millisecond to ten seconds.
+var fine = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+
+func newMetrics(p *Plane) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help, label string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: fine}, []string{label})
+	}
+	m := &metrics{
+		registry:    prometheus.NewRegistry(),
+		pushes:      counter("meridian_xds_pushes_total", "Responses sent to proxies.", "type"),
+		pushBytes:   counter("meridian_xds_push_bytes_total", "Bytes of resources sent to proxies.", "type"),
+		nacks:       counter("meridian_xds_nacks_total", "Responses that proxies refused.", "type"),
+		convergence: histogram("meridian_xds_convergence_seconds", "Time from a change coming in to a proxy accepting what follows from it.", "type"),
+		stages:      histogram("meridian_cycle_stage_seconds", "Time that a stage of a cycle of the loop took.", "stage"),
+		published:   prometheus.NewCounter(prometheus.CounterOpts{Name: "meridian_snapshots_published_total", Help: "Snapshots published."}),
+		refused:     prometheus.NewCounter(prometheus.CounterOpts{Name: "meridian_snapshots_refused_total", Help: "Snapshots that verify refused."}),
+		policyLoads: counter("meridian_policy_loads_total", "Readings of the policy folder.", "outcome"),
+	}
+	m.registry.MustRegister(m.pushes, m.pushBytes, m.nacks, m.convergence, m.stages, m.published, m.refused, m.policyLoads,
+		gauges{p}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) pushed(p serve.Push) {
+	m.pushes.WithLabelValues(p.Type.Short()).Inc()
+	m.pushBytes.WithLabelValues(p.Type.Short()).Add(float64(p.Bytes))
+}
+
+func (m *metrics) answered(a serve.Answer) {
+	if a.Refused {
+		m.nacks.WithLabelValues(a.Type.Short()).Inc()
+		return
+	}
+	if !a.Since.IsZero() {
+		m.convergence.WithLabelValues(a.Type.Short()).Observe(time.Since(a.Since).Seconds())
+	}
+}
+
+func (m *metrics) cycled(c pipeline.Cycle) {
+	m.stages.WithLabelValues("plan").Observe(c.Plan.Seconds())
+	m.stages.WithLabelValues("build").Observe(c.Build.Seconds())
+	m.stages.WithLabelValues("verify").Observe(c.Verify.Seconds())
+	m.published.Add(float64(c.Published))
+	m.refused.Add(float64(c.Refused))
+}
+
+// gauges read the plane as it is.
+type gauges struct{ plane *Plane }
+
+var (
+	proxiesDesc   = describe("meridian_proxies", "Connected proxies by state.", "state")
+	endpointsDesc = describe("meridian_endpoints", "Endpoints of a pool by verdict.", "service", "cluster", "verdict")
+	slotsDesc     = describe("meridian_pool_slots", "Requests that the usable endpoints of a pool serve at a time.", "service", "cluster")
+	freeDesc      = describe("meridian_pool_free_slots", "Requests that a pool could still take.", "service", "cluster")
+	probesDesc    = describe("meridian_probes_total", "Probes of endpoints by outcome.", "outcome")
+	scrapesDesc   = describe("meridian_scrapes_total", "Scrapes of endpoints' metrics by outcome.", "outcome")
+	geoDesc       = describe("meridian_geo_cache_lookups_total", "Lookups of locations by what the cache had.", "result")
+	refusedDesc   = describe("meridian_viewpoints_refused", "Viewpoints whose newest configuration verify holds back.")
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// Describe sends the descriptions of what Collect sends.
+func (g gauges) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{proxiesDesc, endpointsDesc, slotsDesc, freeDesc, probesDesc, scrapesDesc, geoDesc, refusedDesc} {
+		out <- d
+	}
+}
+
+// Collect sends the values of now.
+func (g gauges) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), labels...)
+	}
+	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	states := map[serve.State]int{serve.Synced: 0, serve.Pending: 0, serve.Nacked: 0}
+	for _, p := range g.plane.Proxies() {
+		states[p.State]++
+	}
+	for state, n := range states {
+		gauge(proxiesDesc, n, string(state))
+	}
+	state := g.plane.State()
+	gauge(refusedDesc, len(state.Refused))
+	for _, pool := range state.World.Pools() {
+		g.pool(gauge, state.World, pool)
+	}
+	probes, scrapes, lookups := g.plane.prober.Stats(), g.plane.scraper.Stats(), g.plane.geo.Stats()
+	counter(probesDesc, probes.Succeeded, "success")
+	counter(probesDesc, probes.Failed, "failure")
+	counter(scrapesDesc, scrapes.Succeeded, "success")
+	counter(scrapesDesc, scrapes.Failed, "failure")
+	counter(geoDesc, lookups.Hits, "hit")
+	counter(geoDesc, lookups.Misses, "miss")
+}
+
+func (g gauges) pool(gauge func(*prometheus.Desc, int, ...string), w *world.World, pool *world.Pool) {
+	service, ok := w.Policies().Service(pool.Key.Service)
+	if !ok {
+		return
+	}
+	h := pool.Headroom(service.Spec.Capacity)
+	labels := []string{string(pool.Key.Service), string(pool.Key.Cluster)}
+	gauge(endpointsDesc, h.Healthy, append(labels, "healthy")...)
+	gauge(endpointsDesc, h.Unknown, append(labels, "unknown")...)
+	gauge(endpointsDesc, h.Total-h.Healthy-h.Unknown, append(labels, "unhealthy")...)
+	gauge(slotsDesc, h.Slots, labels...)
+	gauge(freeDesc, h.Free, labels...)
+}

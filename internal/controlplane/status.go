@@ -1,0 +1,74 @@
+package controlplane
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/meridian-mesh/meridian/policies"
+	"github.com/meridian-mesh/meridian/world"
+	"github.com/meridian-mesh/meridian/xds/serve"
+)
+
+// Status is what an operator asks first: what is in force, who has it, who refused it, and how much room there is.
+type Status struct {
+	Policies PolicyStatus        `json:"policies"`
+	Proxies  []serve.ProxyStatus `json:"proxies"`
+	Refused  []RefusedStatus     `json:"refused,omitempty"`
+	Pools    []PoolStatus        `json:"pools"`
+	Since    time.Time           `json:"since"`
+}
+
+// PolicyStatus is the policy set in force, and why the folder's content is not, where it is not.
+type PolicyStatus struct {
+	Hash   string    `json:"hash,omitempty"`
+	Loaded time.Time `json:"loaded,omitzero"`
+	Error  string    `json:"error,omitempty"`
+}
+
+// RefusedStatus is a viewpoint whose newest configuration verify holds back; the last good one stays in force.
+type RefusedStatus struct {
+	Viewpoint  world.ViewpointID `json:"viewpoint"`
+	Violations []string          `json:"violations"`
+}
+
+// PoolStatus is one service's servers in one cluster.
+type PoolStatus struct {
+	Service   policies.ServiceName `json:"service"`
+	Cluster   policies.ClusterName `json:"cluster"`
+	Region    policies.RegionName  `json:"region"`
+	Endpoints int                  `json:"endpoints"`
+	Healthy   int                  `json:"healthy"`
+	Unknown   int                  `json:"unknown"`
+	Slots     int                  `json:"slots"`
+	Free      int                  `json:"free"`
+}
+
+// Status is the picture of now.
+func (p *Plane) Status() Status {
+	state, folder := p.State(), p.folder.Status()
+	out := Status{Proxies: p.Proxies(), Pools: []PoolStatus{}, Since: p.started}
+	if set := state.World.Policies(); set != nil {
+		out.Policies.Hash, out.Policies.Loaded = set.Hash, folder.Loaded
+	}
+	if folder.Err != nil {
+		out.Policies.Error = folder.Err.Error()
+	}
+	for _, viewpoint := range slices.Sorted(maps.Keys(state.Refused)) {
+		refused := RefusedStatus{Viewpoint: viewpoint}
+		for _, v := range state.Refused[viewpoint] {
+			refused.Violations = append(refused.Violations, v.String())
+		}
+		out.Refused = append(out.Refused, refused)
+	}
+	for _, pool := range state.World.Pools() {
+		service, ok := state.World.Policies().Service(pool.Key.Service)
+		if !ok {
+			continue
+		}
+		h := pool.Headroom(service.Spec.Capacity)
+		region, _ := state.World.RegionOf(pool.Key.Cluster)
+		out.Pools = append(out.Pools, PoolStatus{pool.Key.Service, pool.Key.Cluster, region, h.Total, h.Healthy, h.Unknown, h.Slots, h.Free})
+	}
+	return out
+}

@@ -1,0 +1,3 @@
+// Package bootstrap writes the configuration with which an Envoy starts: who it is and where Meridian is. Everything
+// else comes over xDS. It is pure.
+package bootstrap
