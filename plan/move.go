@@ -97,8 +97,8 @@ func (p *planner) serves(key, pool int) bool {
 
 // budget is how many parts may move after a time.
 func (p *planner) budget(elapsed time.Duration) uint32 {
-	percent := float64(p.q.traffic.Spill.MaxShiftPerSecond) * min(elapsed, longestStep).Seconds()
-	return uint32(percent * world.ShareTotal / 100)
+	perSecond := time.Duration(p.q.traffic.Spill.MaxShiftPerSecond) * world.ShareTotal / 100
+	return uint32(perSecond * min(elapsed, longestStep) / time.Second)
 }
 
 // worthwhile says whether a target differs enough from the shares.

@@ -252,12 +252,13 @@ func checkMovement(t *rapid.T, w *world.World, d *plan.Decision) {
 		}
 	}
 	elapsed := min(w.Now().Sub(inForce.At), time.Second)
-	allowed := float64(w.Policies().TrafficFor(d.Service).Spill.MaxShiftPerSecond) / 100 * elapsed.Seconds() * world.ShareTotal
-	if elapsed < 500*time.Millisecond || best >= 4 {
-		allowed = 0
+	if elapsed < 500*time.Millisecond {
+		elapsed = 0
 	}
-	if best < 4 && float64(left) > allowed {
-		t.Fatalf("%d parts moved after %v, at most %g may, in %+v from %+v", left, elapsed, allowed, d, inForce)
+	// In hundredths of a part times nanoseconds, to be exact.
+	allowed := int64(w.Policies().TrafficFor(d.Service).Spill.MaxShiftPerSecond) * int64(elapsed) * world.ShareTotal
+	if best < 4 && int64(left)*100*int64(time.Second) > allowed {
+		t.Fatalf("%d parts moved after %v, in %+v from %+v", left, elapsed, d, inForce)
 	}
 }
 

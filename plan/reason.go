@@ -47,14 +47,16 @@ type Reason struct {
 	Code Code `json:"code"`
 	// Policies are the rules that decided, sorted.
 	Policies []policies.ResidencyName `json:"policies,omitempty"`
-	// Cluster is the other cluster in the comparison, such as the one that is full.
+	// Cluster is the other cluster in the comparison, such as the one that is full. With Unhealthy, UnknownHealth or
+	// Draining it is the nearest one permitted, in whose place the choice serves; without, they are about the choice.
 	Cluster policies.ClusterName `json:"cluster,omitempty"`
 	// RTT is the round trip that was compared.
 	RTT time.Duration `json:"rtt,omitempty"`
 	// Healthy of Total endpoints are up.
 	Healthy int `json:"healthy,omitempty"`
 	Total   int `json:"total,omitempty"`
-	// Free of Slots requests could still be taken.
+	// Free of Slots requests could still be taken. Reasons hold no numbers that change with every measurement, so Free
+	// is 0 here: Full and Spill say how many slots there are, and that all that may be planned for are.
 	Free  int `json:"free,omitempty"`
 	Slots int `json:"slots,omitempty"`
 }
