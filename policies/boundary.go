@@ -2,53 +2,74 @@ package policies
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/meridian-mesh/meridian/geo"
 )
 
+// regionPrefix marks a name in `within` that stands for one region.
+const regionPrefix = "region/"
+
+// Jurisdiction is the set of countries that a name stands for: built in, or defined by a rule. A name that only
+// regions claim for themselves is none.
+func (s *Set) Jurisdiction(name string) (set geo.CountrySet, ok bool) {
+	if set, ok = geo.Jurisdiction(name); ok {
+		return set, true
+	}
+	for i := range s.Residencies {
+		for _, j := range s.Residencies[i].Spec.Jurisdictions {
+			if j.Name == name {
+				return j.CountrySet, true
+			}
+		}
+	}
+	return geo.CountrySet{}, false
+}
+
 // Boundary is the regions inside a rule's `within`, sorted.
 func (s *Set) Boundary(rule *Residency) []RegionName {
-	custom := s.customJurisdictions()
+	var countries geo.CountrySet
+	for _, name := range rule.Spec.Within {
+		set, _ := s.Jurisdiction(name)
+		countries = countries.Union(set)
+	}
 	var inside []RegionName
-	for _, r := range s.Regions {
-		if slices.ContainsFunc(rule.Spec.Within, func(name string) bool { return holds(name, &r, custom) }) {
+	for i := range s.Regions {
+		r := &s.Regions[i]
+		if countries.Contains(r.Spec.Place.Country) || r.claims(rule.Spec.Within) {
 			inside = append(inside, r.Metadata.Name)
 		}
 	}
 	return inside
 }
 
-// holds says whether a region is inside what one name of a boundary stands for.
-func holds(name string, r *Region, custom map[string]geo.CountrySet) bool {
-	if name == regionPrefix+string(r.Metadata.Name) || slices.Contains(r.Spec.Jurisdictions, name) {
-		return true
-	}
-	set, ok := geo.Jurisdiction(name)
-	if !ok {
-		set = custom[name]
-	}
-	return set.Contains(r.Spec.Place.Country)
+// claims says whether a region is named, itself or by a jurisdiction of its own.
+func (r *Region) claims(within []string) bool {
+	return slices.ContainsFunc(within, func(name string) bool {
+		region, isRegion := strings.CutPrefix(name, regionPrefix)
+		return isRegion && region == string(r.Metadata.Name) || slices.Contains(r.Spec.Jurisdictions, name)
+	})
 }
 
-// regionPrefix marks a name in `within` that stands for one region.
-const regionPrefix = "region/"
-
-func (s *Set) customJurisdictions() map[string]geo.CountrySet {
-	custom := map[string]geo.CountrySet{}
+// countryNames are all names that stand for countries, sorted.
+func (s *Set) countryNames() []string {
+	names := append(geo.Unions(), asStrings(geo.Countries().Countries())...)
 	for _, r := range s.Residencies {
 		for _, j := range r.Spec.Jurisdictions {
-			custom[j.Name] = j.CountrySet
+			names = append(names, j.Name)
 		}
 	}
-	return custom
+	slices.Sort(names)
+	return names
 }
 
-// boundaryNames are all names that may stand in `within`.
+// boundaryNames are all names that may stand in `within`, sorted.
 func (s *Set) boundaryNames() []string {
-	names := slices.Concat(geo.Unions(), keysOf(s.customJurisdictions()))
+	names := s.countryNames()
 	for _, r := range s.Regions {
 		names = append(names, regionPrefix+string(r.Metadata.Name))
 		names = append(names, r.Spec.Jurisdictions...)
 	}
-	return append(names, asStrings(geo.Countries().Countries())...)
+	slices.Sort(names)
+	return names
 }

@@ -79,6 +79,8 @@ func (c check) address(field string, a Address) bool {
 		c.complain(join(field, "address"), "is missing: give an IP address")
 	case a.Address.IsUnspecified() || a.Address.IsMulticast():
 		c.complain(join(field, "address"), "%s is not the address of a server", a.Address)
+	case a.Address.Is4In6():
+		c.complain(join(field, "address"), "%s is an IPv4 address in IPv6 clothing: write %s", a.Address, a.Address.Unmap())
 	case a.Address.Zone() != "":
 		c.complain(join(field, "address"), "%s has a zone: it means nothing on another machine", a.Address)
 	case a.Port == 0:

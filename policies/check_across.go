@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 )
 
-// acrossKinds checks what no object can say alone. It runs only when every object is good by itself.
+// acrossKinds checks what no object can say alone. It makes do with objects that have faults of their own, so that all
+// errors of a run are reported together.
 func (p *parsing) acrossKinds() {
 	p.addressesBelongToOneCluster()
 	p.requestsFindOneService()
@@ -21,10 +21,14 @@ func (p *parsing) acrossKinds() {
 func (p *parsing) addressesBelongToOneCluster() {
 	owner := map[netip.AddrPort]ClusterName{}
 	claim := func(c check, field string, a Address, cluster ClusterName) {
-		if other, taken := owner[a.AddrPort()]; taken && other != cluster {
+		other, taken := owner[a.AddrPort()]
+		switch {
+		case !a.Address.IsValid() || a.Port == 0 || cluster == "":
+		case taken && other != cluster:
 			c.complain(field, "%s is in cluster %s already: an address is in one place", a.AddrPort(), other)
+		default:
+			owner[a.AddrPort()] = cluster
 		}
-		owner[a.AddrPort()] = cluster
 	}
 	for _, cl := range p.set.Clusters {
 		for i, a := range cl.Spec.Gateways {
@@ -42,28 +46,35 @@ func (p *parsing) addressesBelongToOneCluster() {
 
 // requestsFindOneService complains about two services that the same request would choose.
 func (p *parsing) requestsFindOneService() {
-	taken := map[string]ServiceName{}
-	claim := func(s *Service, field, key, what string) {
-		if other, twice := taken[key]; twice && other != s.Metadata.Name {
-			p.of(KindService, string(s.Metadata.Name)).complain(field, "Service %s has %s already: a request must find one service", other, what)
-			return
-		}
-		taken[key] = s.Metadata.Name
-	}
+	models, paths := choices{p: p, taken: map[string]ServiceName{}}, choices{p: p, taken: map[string]ServiceName{}}
 	for i := range p.set.Services {
 		s := &p.set.Services[i]
 		for j, m := range s.Spec.Models {
-			claim(s, fmt.Sprintf("spec.models[%d]", j), "model "+m, fmt.Sprintf("model %q", m))
+			models.claim(s, fmt.Sprintf("spec.models[%d]", j), m, fmt.Sprintf("model %q", clip(m)))
 		}
-		if s.Spec.Protocol == ProtocolOpenAI {
+		if s.Spec.Protocol == ProtocolOpenAI { // its paths carry a model, which chooses
 			continue
 		}
 		for j, path := range s.Spec.Paths {
 			for _, host := range orAny(s.Spec.Hosts) {
-				claim(s, fmt.Sprintf("spec.paths[%d]", j), "path "+host+path, fmt.Sprintf("path %q on host %q", path, host))
+				paths.claim(s, fmt.Sprintf("spec.paths[%d]", j), host+path, fmt.Sprintf("path %q on host %q", clip(path), host))
 			}
 		}
 	}
+}
+
+// choices are what requests choose services by.
+type choices struct {
+	p     *parsing
+	taken map[string]ServiceName
+}
+
+func (c *choices) claim(s *Service, field, key, what string) {
+	if other, twice := c.taken[key]; twice && other != s.Metadata.Name {
+		c.p.of(KindService, string(s.Metadata.Name)).complain(field, "Service %s has %s already: a request must find one service", other, what)
+		return
+	}
+	c.taken[key] = s.Metadata.Name
 }
 
 func orAny(hosts []string) []string {
@@ -75,27 +86,47 @@ func orAny(hosts []string) []string {
 
 // portsAreDistinct complains where two listeners of one gateway would bind one address.
 func (p *parsing) portsAreDistinct() {
-	for _, g := range p.set.Gateways {
-		c := p.of(KindGateway, string(g.Metadata.Name))
-		bound := map[netip.AddrPort]string{}
-		bind := func(field string, a netip.AddrPort, what string) {
-			if other, taken := bound[a]; taken {
-				c.complain(field, "%s listens on %s already", other, a)
-			}
-			bound[a] = what
-		}
-		for i, l := range g.Spec.Listeners {
-			bind(fmt.Sprintf("spec.listeners[%d].port", i), netip.AddrPortFrom(l.Address, l.Port), "listener "+l.Name)
-			for _, s := range p.set.ServicesOn(&l) {
+	for i := range p.set.Gateways {
+		g := &p.set.Gateways[i]
+		b := binding{check: p.of(KindGateway, string(g.Metadata.Name))}
+		for j := range g.Spec.Listeners {
+			l := &g.Spec.Listeners[j]
+			b.bind(fmt.Sprintf("spec.listeners[%d].port", j), netip.AddrPortFrom(l.Address, l.Port), "listener "+clip(l.Name), "choose another port")
+			for _, s := range p.set.ServicesOn(l) {
 				if s.Spec.Protocol == ProtocolTCP {
-					bind(fmt.Sprintf("spec.listeners[%d]", i), netip.AddrPortFrom(l.Address, s.Spec.Port), "TCP service "+string(s.Metadata.Name))
+					b.bind(fmt.Sprintf("spec.listeners[%d]", j), netip.AddrPortFrom(l.Address, s.Spec.Port),
+						fmt.Sprintf("TCP service %s of listener %s", s.Metadata.Name, clip(l.Name)), "name each listener's services")
 				}
 			}
 		}
 		if e := g.Spec.EastWest; e != nil {
-			bind("spec.eastWest.port", netip.AddrPortFrom(e.Address, e.Port), "eastWest")
+			b.bind("spec.eastWest.port", netip.AddrPortFrom(e.Address, e.Port), "eastWest", "choose another port")
 		}
 	}
+}
+
+// binding is what one gateway's proxies listen on.
+type binding struct {
+	check
+	bound []bound
+}
+
+type bound struct {
+	netip.AddrPort
+	what string
+}
+
+func (b *binding) bind(field string, a netip.AddrPort, what, remedy string) {
+	if a.Port() == 0 {
+		return
+	}
+	for _, other := range b.bound {
+		if other.Port() == a.Port() && (other.Addr() == a.Addr() || other.Addr().IsUnspecified() || a.Addr().IsUnspecified()) {
+			b.complain(field, "%s would listen on %s, where %s does already: %s", what, a, other.what, remedy)
+			return
+		}
+	}
+	b.bound = append(b.bound, bound{a, what})
 }
 
 // ServicesOn are the services that a listener offers, sorted by name.
@@ -110,78 +141,65 @@ func (s *Set) ServicesOn(l *Listener) []*Service {
 }
 
 func (p *parsing) gatewaysSelectDistinctProxies() {
-	for _, cl := range p.set.Clusters {
-		for _, role := range []Role{RoleGateway, RoleSidecar} {
-			var first GatewayName
-			for _, g := range p.set.Gateways {
-				if !g.Selects(role, cl.Spec.Region, cl.Metadata.Name) {
-					continue
-				}
-				if first != "" {
-					p.of(KindGateway, string(g.Metadata.Name)).complain("spec.proxies",
-						"Gateway %s selects the %s proxies of cluster %s already: narrow one of them", first, role, cl.Metadata.Name)
-				}
-				first = g.Metadata.Name
+	for i := range p.set.Gateways {
+		g := &p.set.Gateways[i]
+		for j := range p.set.Gateways[:i] {
+			other := &p.set.Gateways[j]
+			if proxies := p.selectedByBoth(other, g); proxies != "" && !p.of(KindGateway, string(other.Metadata.Name)).doc.wasMisread("spec.proxies") {
+				p.of(KindGateway, string(g.Metadata.Name)).complain("spec.proxies", "Gateway %s selects %s already: narrow one of them", other.Metadata.Name, proxies)
 			}
 		}
 	}
+}
+
+// selectedByBoth names some proxies that two gateways select; empty where there are none.
+func (p *parsing) selectedByBoth(a, b *Gateway) string {
+	for _, role := range commonTo(a.Spec.Proxies.Roles, b.Spec.Proxies.Roles) {
+		for _, c := range p.set.Clusters {
+			if a.Selects(role, c.Spec.Region, c.Metadata.Name) && b.Selects(role, c.Spec.Region, c.Metadata.Name) {
+				return fmt.Sprintf("the %s proxies of cluster %s", role, c.Metadata.Name)
+			}
+		}
+		// Proxies need not be in a cluster that a policy names.
+		if meet(a.Spec.Proxies.Regions, b.Spec.Proxies.Regions) && meet(a.Spec.Proxies.Clusters, b.Spec.Proxies.Clusters) {
+			return fmt.Sprintf("%s proxies in the same place", role)
+		}
+	}
+	return ""
 }
 
 // rulesCanBeApplied fails closed at load: a rule on something that a gateway can't tell would never hold there.
 func (p *parsing) rulesCanBeApplied() {
-	for _, r := range p.set.Residencies {
+	for i := range p.set.Residencies {
+		r := &p.set.Residencies[i]
 		c := p.of(KindResidency, string(r.Metadata.Name))
-		for _, g := range p.set.Gateways {
-			if len(r.Spec.Match.Countries) > 0 && g.Spec.Location.Source == LocationNone {
-				c.complain("spec.match.countries", "Gateway %s can't tell a client's country: set its spec.location", g.Metadata.Name)
+		for j := range p.set.Gateways {
+			g := &p.set.Gateways[j]
+			at := p.of(KindGateway, string(g.Metadata.Name)).doc
+			if !g.offersAny(r.Spec.Match.Services) {
+				continue
 			}
-			if len(r.Spec.Match.Tenants) > 0 && g.Spec.TenantHeader == "" {
-				c.complain("spec.match.tenants", "Gateway %s can't tell tenants: set its spec.tenantHeader", g.Metadata.Name)
+			if len(r.Spec.Match.Countries) > 0 && g.Spec.Location.Source == LocationNone && !at.wasMisread("spec.location") {
+				c.complain("spec.match.countries", "Gateway %s (%s:%d) can't tell a client's country: set its spec.location", g.Metadata.Name, at.file, at.at.line)
 			}
-		}
-	}
-}
-
-// rulesDoNotOverlap complains about two rules that match the same value on the same dimensions: rules on different
-// dimensions are meant to intersect, but two on one are a contradiction or a repetition.
-func (p *parsing) rulesDoNotOverlap() {
-	for i, a := range p.set.Residencies {
-		for _, b := range p.set.Residencies[:i] {
-			common, overlap := overlapOf(a.Spec.Match, b.Spec.Match)
-			if overlap {
-				p.of(KindResidency, string(a.Metadata.Name)).complain("spec.match",
-					"overlaps Residency %s on %s: merge the two, or tell them apart", b.Metadata.Name, common)
+			if len(r.Spec.Match.Tenants) > 0 && g.Spec.TenantHeader == "" && !at.wasMisread("spec.tenantHeader") {
+				c.complain("spec.match.tenants", "Gateway %s (%s:%d) can't tell tenants: set its spec.tenantHeader", g.Metadata.Name, at.file, at.at.line)
 			}
 		}
 	}
 }
 
-// overlapOf says what two matches have in common where they are on the same dimensions and a request could match both.
-func overlapOf(a, b ResidencyMatch) (common string, overlap bool) {
-	countries := commonTo(asStrings(a.CountrySet.Countries()), asStrings(b.CountrySet.Countries()))
-	tenants := commonTo(asStrings(a.Tenants), asStrings(b.Tenants))
-	labels := commonTo(asStrings(a.Labels), asStrings(b.Labels))
-	services := commonTo(asStrings(a.Services), asStrings(b.Services))
-	var parts []string
-	for _, d := range []struct {
-		name   string
-		na, nb int
-		both   []string
-	}{
-		{"country", len(a.Countries), len(b.Countries), countries}, {"tenant", len(a.Tenants), len(b.Tenants), tenants},
-		{"label", len(a.Labels), len(b.Labels), labels}, {"service", len(a.Services), len(b.Services), services},
-	} {
-		if (d.na > 0) != (d.nb > 0) || (d.na > 0 && len(d.both) == 0) {
-			return "", false
-		}
-		if d.na > 0 {
-			parts = append(parts, d.name+" "+d.both[0])
-		}
-	}
-	return strings.Join(parts, " and "), true
+// offersAny says whether a gateway offers one of these services; none stand for all.
+func (g *Gateway) offersAny(services []ServiceName) bool {
+	return slices.ContainsFunc(g.Spec.Listeners, func(l Listener) bool { return meet(l.Services, services) })
+}
+
+// meet says whether two lists have a value in common; an empty one stands for any value.
+func meet[T comparable](a, b []T) bool {
+	return len(a) == 0 || len(b) == 0 || len(commonTo(a, b)) > 0
 }
 
 // commonTo are the values in both lists, in the order of the first.
-func commonTo(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(v string) bool { return !slices.Contains(b, v) })
+func commonTo[T comparable](a, b []T) []T {
+	return slices.DeleteFunc(slices.Clone(a), func(v T) bool { return !slices.Contains(b, v) })
 }

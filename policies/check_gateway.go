@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -11,15 +12,19 @@ func (p *parsing) gateways() {
 		g := &p.set.Gateways[i]
 		c := p.of(KindGateway, string(g.Metadata.Name))
 		c.selector(&g.Spec.Proxies)
+		c.selectsSomething(&g.Spec.Proxies)
 		c.listeners(g.Spec.Listeners)
 		c.eastWest(g)
-		c.location(&g.Spec.Location)
+		c.locationSource(&g.Spec.Location)
 		between(c, "spec.trustedHops", &g.Spec.TrustedHops, 0, 0, 16)
 		between(c, "spec.maxBodyBytes", &g.Spec.MaxBodyBytes, 16<<20, 1<<10, 1<<30)
 		orDefault(&g.Spec.DataLabelHeader, "x-data-label")
 		c.header("spec.dataLabelHeader", g.Spec.DataLabelHeader)
 		if g.Spec.TenantHeader != "" {
 			c.header("spec.tenantHeader", g.Spec.TenantHeader)
+		}
+		if g.Spec.TenantHeader == g.Spec.DataLabelHeader {
+			c.complain("spec.tenantHeader", "is %s, as dataLabelHeader is: a header says one thing", clip(g.Spec.TenantHeader))
 		}
 		if g.Spec.ResponseHeaders == nil {
 			yes := true
@@ -50,36 +55,57 @@ func (c check) selector(s *ProxySelector) {
 	for i, v := range s.Clusters {
 		c.reference(fmt.Sprintf("spec.proxies.clusters[%d]", i), KindCluster, string(v))
 	}
+	distinct(c, "spec.proxies.roles", s.Roles)
+	distinct(c, "spec.proxies.regions", s.Regions)
+	distinct(c, "spec.proxies.clusters", s.Clusters)
+}
+
+// selectsSomething complains where the regions and the clusters exclude each other.
+func (c check) selectsSomething(s *ProxySelector) {
+	inside := func(name ClusterName) bool {
+		cluster, ok := c.p.set.Cluster(name)
+		return !ok || slices.Contains(s.Regions, cluster.Spec.Region)
+	}
+	if len(s.Regions) > 0 && len(s.Clusters) > 0 && !slices.ContainsFunc(s.Clusters, inside) {
+		c.complain("spec.proxies", "selects nothing: none of its clusters is in its regions")
+	}
 }
 
 func (c check) listeners(listeners []Listener) {
 	if len(listeners) == 0 {
 		c.complain("spec.listeners", "is empty: clients need at least one")
 	}
-	for i := range listeners {
-		l := &listeners[i]
-		field := fmt.Sprintf("spec.listeners[%d]", i)
-		if !isLabel(l.Name) {
-			c.complain(field+".name", "%q is not a name: lower-case letters, digits and '-'", clip(l.Name))
-		}
-		if !l.Address.IsValid() {
-			l.Address = loopback
-		}
-		if l.Port == 0 {
-			c.complain(field+".port", "is missing: give a port from 1 to 65535")
-		}
-		for j, s := range l.Services {
-			c.reference(fmt.Sprintf("%s.services[%d]", field, j), KindService, string(s))
-		}
-		if l.TLS != nil {
-			c.files(field+".tls", map[string]string{"certificateFile": l.TLS.CertificateFile, "privateKeyFile": l.TLS.PrivateKeyFile})
-		}
-	}
 	names := make([]string, len(listeners))
-	for i, l := range listeners {
-		names[i] = l.Name
+	for i := range listeners {
+		c.listener(fmt.Sprintf("spec.listeners[%d]", i), &listeners[i])
+		names[i] = listeners[i].Name
 	}
 	distinct(c, "spec.listeners", names)
+}
+
+func (c check) listener(field string, l *Listener) {
+	if !isLabel(l.Name) {
+		c.complain(field+".name", "%q is not a name: lower-case letters, digits and '-'", clip(l.Name))
+	}
+	c.bind(field, &l.Address, l.Port)
+	for i, s := range l.Services {
+		c.reference(fmt.Sprintf("%s.services[%d]", field, i), KindService, string(s))
+	}
+	distinct(c, field+".services", l.Services)
+	if l.TLS != nil {
+		c.files(field+".tls", map[string]string{"certificateFile": l.TLS.CertificateFile, "privateKeyFile": l.TLS.PrivateKeyFile})
+	}
+}
+
+// bind checks where a proxy listens. Unlike an endpoint's, the address may be unspecified: all of the machine's.
+func (c check) bind(field string, address *netip.Addr, port uint16) {
+	orDefault(address, loopback)
+	if address.Is4In6() || address.IsMulticast() || address.Zone() != "" {
+		c.complain(field+".address", "%s is not an address to listen on", address)
+	}
+	if port == 0 {
+		c.complain(field+".port", "is missing: give a port from 1 to 65535")
+	}
 }
 
 func (c check) files(field string, paths map[string]string) {
@@ -95,18 +121,15 @@ func (c check) eastWest(g *Gateway) {
 	if e == nil {
 		return
 	}
-	if !e.Address.IsValid() {
-		e.Address = loopback
-	}
-	if e.Port == 0 {
-		c.complain("spec.eastWest.port", "is missing: give a port from 1 to 65535")
-	}
+	c.bind("spec.eastWest", &e.Address, e.Port)
 	c.files("spec.eastWest", map[string]string{"certificateFile": e.CertificateFile, "privateKeyFile": e.PrivateKeyFile, "trustBundleDir": e.TrustBundleDir})
 }
 
-func (c check) location(l *LocationSource) {
+func (c check) locationSource(l *LocationSource) {
 	orDefault(&l.Source, LocationNone)
 	c.oneOf("spec.location.source", string(l.Source), string(LocationNone), string(LocationGeoIP), string(LocationGeoService))
+	c.onlyWith("spec.location.database", l.Database != "", l.Source == LocationGeoIP, "source GeoIP")
+	c.onlyWith("spec.location.service", l.Service != nil, l.Source == LocationGeoService, "source GeoService")
 	switch l.Source {
 	case LocationGeoIP:
 		if l.Database == "" {

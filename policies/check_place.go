@@ -21,7 +21,25 @@ func (p *parsing) region(c check, spec *RegionSpec) {
 	}
 	spec.Place = cloud.Place
 	c.country(spec, cloud)
+	c.location(spec)
+	for i, name := range spec.Jurisdictions {
+		field := fmt.Sprintf("spec.jurisdictions[%d]", i)
+		if isBuiltIn(name) {
+			c.complain(field, "%s follows from the country: remove it", name)
+			continue
+		}
+		c.jurisdictionName(field, name)
+	}
+	distinct(c, "spec.jurisdictions", spec.Jurisdictions)
+}
+
+func (c check) location(spec *RegionSpec) {
 	if l := spec.Location; l != nil {
+		for _, field := range []string{"spec.location.latitude", "spec.location.longitude"} {
+			if !c.written(field) {
+				c.complain(field, "is missing: give both, in degrees")
+			}
+		}
 		point, err := geo.MakePoint(l.Latitude, l.Longitude)
 		if err != nil {
 			c.complain("spec.location", "%s", err.Error())
@@ -32,12 +50,6 @@ func (p *parsing) region(c check, spec *RegionSpec) {
 	if !spec.Place.Point.Valid() {
 		c.complain("spec", "says not where the region is: give cloud, or country and location")
 	}
-	for i, name := range spec.Jurisdictions {
-		if _, builtIn := geo.Jurisdiction(name); builtIn {
-			c.complain(fmt.Sprintf("spec.jurisdictions[%d]", i), "%s follows from the country: remove it", name)
-		}
-	}
-	distinct(c, "spec.jurisdictions", spec.Jurisdictions)
 }
 
 func (c check) country(spec *RegionSpec, cloud geo.CloudRegion) {
@@ -47,19 +59,11 @@ func (c check) country(spec *RegionSpec, cloud geo.CloudRegion) {
 	case spec.Country == "":
 		c.complain("spec.country", "is missing: whose law holds here decides residency")
 	case !geo.ValidCountry(spec.Country):
-		c.complain("spec.country", "%q is not an ISO 3166-1 code such as DE%s", clip(string(spec.Country)), unitedKingdom(string(spec.Country)))
+		c.known("spec.country", "ISO 3166-1 code of a country, such as DE", string(spec.Country), asStrings(geo.Countries().Countries()))
 	case spec.Cloud != "" && spec.Country != cloud.Place.Country:
 		c.complain("spec.country", "%s disagrees with the built-in table, which has %s in %s: remove one", spec.Country, spec.Cloud, cloud.Place.Country)
 	}
 	spec.Place.Country = spec.Country
-}
-
-// unitedKingdom helps with the code that is mistaken most often.
-func unitedKingdom(code string) string {
-	if code == "UK" {
-		return "; the United Kingdom is GB"
-	}
-	return ""
 }
 
 func cloudKeys() []string {

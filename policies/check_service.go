@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,10 +23,10 @@ func (p *parsing) services() {
 // matching checks the fields by which requests find a service.
 func (c check) matching(s *ServiceSpec) {
 	openAI, tcp := s.Protocol == ProtocolOpenAI, s.Protocol == ProtocolTCP
-	c.onlyWith("spec.models", len(s.Models) > 0, openAI, "OpenAI")
-	c.onlyWith("spec.hosts", len(s.Hosts) > 0, !openAI && !tcp, "HTTP and GRPC")
-	c.onlyWith("spec.paths", len(s.Paths) > 0, !tcp, "OpenAI, HTTP and GRPC")
-	c.onlyWith("spec.port", s.Port != 0, tcp, "TCP")
+	c.onlyWith("spec.models", len(s.Models) > 0, openAI, "OpenAI services")
+	c.onlyWith("spec.hosts", len(s.Hosts) > 0, !openAI && !tcp, "HTTP and GRPC services")
+	c.onlyWith("spec.paths", len(s.Paths) > 0, !tcp, "OpenAI, HTTP and GRPC services")
+	c.onlyWith("spec.port", s.Port != 0, tcp, "TCP services")
 	switch {
 	case openAI && len(s.Models) == 0:
 		c.complain("spec.models", "is missing: name the models that choose this service")
@@ -44,15 +45,20 @@ func (c check) matching(s *ServiceSpec) {
 		c.path(fmt.Sprintf("spec.paths[%d]", i), path, openAI)
 	}
 	for i, h := range s.Hosts {
-		if h == "" || strings.ContainsAny(h, "*/: ") {
-			c.complain(fmt.Sprintf("spec.hosts[%d]", i), "%q is not an exact host name without port", clip(h))
+		if !isHost(h) {
+			c.complain(fmt.Sprintf("spec.hosts[%d]", i), "%q is not an exact host name: lower-case letters, digits, '-' and '.', without port", clip(h))
 		}
 	}
 }
 
-func (c check) onlyWith(field string, given, allowed bool, protocols string) {
+// isHost says whether s is a DNS name in lower case.
+func isHost(s string) bool {
+	return len(s) <= 253 && !slices.ContainsFunc(strings.Split(s, "."), func(label string) bool { return !isLabel(label) })
+}
+
+func (c check) onlyWith(field string, given, allowed bool, what string) {
 	if given && !allowed {
-		c.complain(field, "is only for %s services: remove it", protocols)
+		c.complain(field, "is only for %s: remove it", what)
 	}
 }
 
@@ -82,7 +88,7 @@ func (c check) path(field, path string, openAI bool) {
 		c.complain(field, "%q must have \"{model}\" once: it is where the model's name stands", clip(path))
 	case !openAI && braces != 0:
 		c.complain(field, "\"{model}\" is only for OpenAI services")
-	case strings.ContainsAny(strings.Replace(path, "{model}", "", 1), "{}?# "):
+	case strings.ContainsFunc(strings.Replace(path, "{model}", "", 1), func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("{}?#", r) }):
 		c.complain(field, "%q has characters that don't belong in a path prefix", clip(path))
 	}
 }
@@ -120,9 +126,16 @@ func (c check) capacity(s *ServiceSpec) {
 	between(c, "spec.capacity.slotsPerEndpoint", &k.SlotsPerEndpoint, 256, 1, 1_000_000)
 	between(c, "spec.capacity.queuePerEndpoint", &k.QueuePerEndpoint, 0, 0, 1_000_000)
 	c.duration("spec.capacity.interval", &k.Interval, time.Second, 100*time.Millisecond, time.Hour)
+	for _, field := range []string{"metricsPath", "metricsPort", "interval"} {
+		c.onlyWith("spec.capacity."+field, c.written("spec.capacity."+field), k.Source != CapacityStatic, "sources that are scraped, and Static is not")
+	}
 	orDefault(&k.MetricsPath, "/metrics")
-	if !strings.HasPrefix(k.MetricsPath, "/") {
-		c.complain("spec.capacity.metricsPath", "%q does not begin with \"/\"", clip(k.MetricsPath))
+	c.urlPath("spec.capacity.metricsPath", k.MetricsPath)
+}
+
+func (c check) urlPath(field, path string) {
+	if !strings.HasPrefix(path, "/") || strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		c.complain(field, "%q is not a path: begin it with \"/\" and escape what is not ASCII", clip(path))
 	}
 }
 
@@ -132,13 +145,11 @@ func (c check) health(s *ServiceSpec) {
 	orDefault(&h.Type, types[s.Protocol])
 	orDefault(&h.Type, HealthTCP)
 	c.oneOf("spec.health.type", string(h.Type), string(HealthHTTP), string(HealthGRPC), string(HealthTCP))
-	c.onlyWith("spec.health.path", h.Path != "", h.Type == HealthHTTP, "HTTP")
-	c.onlyWith("spec.health.service", h.Service != "", h.Type == HealthGRPC, "GRPC")
+	c.onlyWith("spec.health.path", h.Path != "", h.Type == HealthHTTP, "HTTP checks")
+	c.onlyWith("spec.health.service", h.Service != "", h.Type == HealthGRPC, "GRPC checks")
 	if h.Type == HealthHTTP {
 		orDefault(&h.Path, "/health")
-		if !strings.HasPrefix(h.Path, "/") {
-			c.complain("spec.health.path", "%q does not begin with \"/\"", clip(h.Path))
-		}
+		c.urlPath("spec.health.path", h.Path)
 	}
 	c.duration("spec.health.interval", &h.Interval, 500*time.Millisecond, 100*time.Millisecond, 10*time.Minute)
 	c.duration("spec.health.timeout", &h.Timeout, 500*time.Millisecond, 50*time.Millisecond, time.Minute)

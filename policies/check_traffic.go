@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -19,7 +20,7 @@ func (p *parsing) traffics() {
 		}
 		c.trafficServices(t, named)
 		c.trafficNumbers(&t.Spec)
-		c.failover(t.Spec.Failover)
+		c.failover(&t.Spec)
 		c.splits(&t.Spec)
 	}
 }
@@ -61,14 +62,30 @@ func defaultTraffic() TrafficSpec {
 	}
 }
 
-func (c check) failover(f Failover) {
+func (c check) failover(t *TrafficSpec) {
+	f := t.Failover
+	good := true
 	for i, r := range f.Regions {
-		c.reference(fmt.Sprintf("spec.failover.regions[%d]", i), KindRegion, string(r))
+		good = c.reference(fmt.Sprintf("spec.failover.regions[%d]", i), KindRegion, string(r)) && good
 	}
 	distinct(c, "spec.failover.regions", f.Regions)
 	if f.Only && len(f.Regions) == 0 {
 		c.complain("spec.failover.only", "limits failover to no region: name regions")
+		return
 	}
+	for _, name := range t.Services {
+		if s, ok := c.p.set.Service(name); ok && f.Only && good && !c.p.isServedIn(s, f.Regions) {
+			c.complain("spec.failover.regions", "has no pool of %s, and only these regions may serve it: no request could be", name)
+		}
+	}
+}
+
+// isServedIn says whether a service has a pool in one of these regions, as far as they and its clusters are known.
+func (p *parsing) isServedIn(s *Service, regions []RegionName) bool {
+	return slices.ContainsFunc(s.Spec.Pools, func(pool Pool) bool {
+		cluster, ok := p.set.Cluster(pool.Cluster)
+		return !ok || slices.Contains(regions, cluster.Spec.Region)
+	})
 }
 
 func (c check) splits(t *TrafficSpec) {

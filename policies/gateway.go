@@ -15,8 +15,8 @@ type GatewaySpec struct {
 	Proxies ProxySelector `json:"proxies,omitempty"`
 	// Listeners are for clients: at least one.
 	Listeners []Listener `json:"listeners"`
-	// EastWest is the listener for other clusters' gateways, and this proxy's identity towards them. Required
-	// where a selected cluster has gateway addresses, or wants to reach one that has.
+	// EastWest is the listener for other clusters' gateways, and this proxy's identity towards them. Without it,
+	// other clusters that have gateway addresses are out of reach from here, and nothing is offered to them.
 	EastWest *EastWest `json:"eastWest,omitempty"`
 	// TrustedHops is how many proxies in front are trusted to have appended to x-forwarded-for. Default 0: the
 	// client is the peer of the connection.
