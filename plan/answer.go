@@ -13,9 +13,9 @@ import (
 type answer struct {
 	service  policies.ServiceName
 	question *question
-	// pools and demand are what the world held when the question was asked, to see quickly that it is the same.
-	pools  []*world.Pool
-	demand []world.DemandOf
+	// pools and traffic are what the world held when the question was asked, to see quickly that it is the same.
+	pools   []*world.Pool
+	traffic *world.Traffic
 	// from is when the answer was made; it holds at other times before until, or at all times where that is zero.
 	from, until time.Time
 	// next is when to plan again because shares are moving; zero where they are not.
@@ -38,34 +38,10 @@ func (a *answer) at(now time.Time) bool {
 	return a.until.IsZero() || now.Equal(a.from) || now.After(a.from) && now.Before(a.until)
 }
 
-// holds says whether the answer is that of a world, without asking the question again: everything that it was asked
-// from is the same.
-func (a *answer) holds(w *world.World, t *terrain, pools []*world.Pool) bool {
-	if a == nil || a.question.terrain != t || !a.at(w.Now()) {
-		return false
-	}
-	return slices.Equal(a.pools, pools) && sameDemand(a.demand, w.DemandFor(a.service)) && a.sharesHold(w)
-}
-
-// sameDemand compares demand, at once where both are the same memory.
-func sameDemand(a, b []world.DemandOf) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
-}
-
-// sharesHold says whether the shares in force are those of the question.
-func (a *answer) sharesHold(w *world.World) bool {
-	key := 0
-	for v := range a.question.terrain.origins {
-		for _, c := range a.question.classes {
-			now, _ := w.SharesInForce(world.DemandKey{Viewpoint: a.question.terrain.origins[v].id, Service: a.service, Class: c.id})
-			then := a.question.inForce[key]
-			if !then.At.Equal(now.At) || !slices.Equal(then.Shares, now.Shares) {
-				return false
-			}
-			key++
-		}
-	}
-	return true
+// holds says whether the answer is good now without asking the question again: all that it would be asked from is the
+// same.
+func (a *answer) holds(t *terrain, pools []*world.Pool, traffic *world.Traffic, now time.Time) bool {
+	return a != nil && a.question.terrain == t && a.traffic == traffic && slices.Equal(a.pools, pools) && a.at(now)
 }
 
 // plan answers the question of a. Decisions that an older answer has already are taken from there; it says whether

@@ -66,12 +66,12 @@ func (m *Memo) survey(w *world.World) bool {
 // answer brings the answer for a service up to date, and says whether a decision changed.
 func (m *Memo) answer(w *world.World, i int) bool {
 	service := &m.terrain.set.Services[i]
-	old, pools := m.answers[i], w.Pools()[m.spans[i]:m.spans[i+1]]
-	if old.holds(w, m.terrain, pools) {
+	old, pools, traffic := m.answers[i], w.Pools()[m.spans[i]:m.spans[i+1]], w.Traffic()[i]
+	if old.holds(m.terrain, pools, traffic, w.Now()) {
 		return false
 	}
 	q := ask(w, m.terrain, service, &m.traffic[i], m.residency.classes[service.Metadata.Name])
-	a := &answer{service: service.Metadata.Name, question: q, pools: pools, demand: w.DemandFor(service.Metadata.Name)}
+	a := &answer{service: service.Metadata.Name, question: q, pools: pools, traffic: traffic}
 	m.answers[i] = a
 	if old != nil && old.question.equal(q) && old.at(w.Now()) {
 		a.from, a.until, a.next, a.decisions = old.from, old.until, old.next, old.decisions

@@ -14,7 +14,7 @@ import (
 type terrain struct {
 	set        *policies.Set
 	viewpoints []world.Viewpoint
-	roundTrips []time.Duration // see roundTrips
+	roundTrips *world.RoundTrips
 	// clusters stand for those of Set.Clusters, in that order.
 	clusters []site
 	// origins has one entry for each viewpoint.
@@ -45,17 +45,17 @@ type distance struct {
 
 // newTerrain makes the terrain of a world, or gives old back where it is the same.
 func newTerrain(w *world.World, old *terrain) *terrain {
-	t := &terrain{set: w.Policies(), viewpoints: w.Viewpoints()}
-	t.roundTrips = roundTrips(w)
-	if old != nil && old.set == t.set && slices.Equal(old.viewpoints, t.viewpoints) && slices.Equal(old.roundTrips, t.roundTrips) {
+	t := &terrain{set: w.Policies(), viewpoints: w.Viewpoints(), roundTrips: w.RoundTrips()}
+	if old != nil && old.set == t.set && old.roundTrips == t.roundTrips && slices.Equal(old.viewpoints, t.viewpoints) {
 		return old
 	}
+	between := roundTrips(w)
 	for i := range t.set.Clusters {
 		c := &t.set.Clusters[i]
 		t.clusters = append(t.clusters, site{c.Metadata.Name, t.regionOf(c.Spec.Region), c.Spec.Drain})
 	}
 	for _, v := range t.viewpoints {
-		t.origins = append(t.origins, t.origin(v))
+		t.origins = append(t.origins, t.origin(v, between))
 	}
 	return t
 }
@@ -86,7 +86,7 @@ func (t *terrain) find(name policies.ClusterName) (i int, ok bool) {
 
 // origin measures the clusters from a viewpoint. Where a cluster is, its policy says, not the proxy. From a place that
 // no policy knows all clusters are equally far.
-func (t *terrain) origin(v world.Viewpoint) origin {
+func (t *terrain) origin(v world.Viewpoint, between []time.Duration) origin {
 	here := t.regionOf(v.Region)
 	if c, ok := t.set.Cluster(v.Cluster); ok {
 		here = t.regionOf(c.Spec.Region)
@@ -98,7 +98,7 @@ func (t *terrain) origin(v world.Viewpoint) origin {
 		var d distance
 		own := c.name == v.Cluster
 		if here >= 0 {
-			d.rtt = t.roundTrips[here*len(t.set.Regions)+c.region]
+			d.rtt = between[here*len(t.set.Regions)+c.region]
 		}
 		d.cost = nearness(d.rtt, own)
 		d.unreachable = !own && !crosses && len(t.set.Clusters[i].Spec.Gateways) > 0

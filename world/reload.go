@@ -19,8 +19,8 @@ func (c *commit) loadPolicies(set *policies.Set) {
 	c.next.places = placesOf(set)
 	c.next.pools = poolsOf(set, &before)
 	c.next.traffic = trafficOf(c.next, &before)
-	c.next.roundTrips = cloneMap(before.roundTrips)
-	maps.DeleteFunc(c.next.roundTrips, func(k regionPair, _ roundTrip) bool {
+	c.next.roundTrips = &RoundTrips{cloneMap(before.measured())}
+	maps.DeleteFunc(c.next.measured(), func(k regionPair, _ roundTrip) bool {
 		return !c.next.hasRegion(k.a) || !c.next.hasRegion(k.b)
 	})
 	c.ownsPools, c.ownsTraffic, c.ownsRoundTrips = true, true, true
@@ -71,13 +71,13 @@ func poolOf(key PoolKey, addresses []policies.Address, before *Pool) *Pool {
 
 // trafficOf makes the traffic of the services that the policies of next name. Services without a change of classes
 // keep their pointer.
-func trafficOf(next, before *World) []*traffic {
-	all := make([]*traffic, 0, len(next.set.Services))
+func trafficOf(next, before *World) []*Traffic {
+	all := make([]*Traffic, 0, len(next.set.Services))
 	for _, s := range next.set.Services {
 		t := before.trafficFor(s.Metadata.Name)
 		switch {
 		case t == nil:
-			t = &traffic{service: s.Metadata.Name}
+			t = &Traffic{service: s.Metadata.Name}
 		case !t.knownTo(next):
 			t = t.clone()
 			t.demand = slices.DeleteFunc(t.demand, func(d DemandOf) bool { return !next.knows(d.Key) })
@@ -90,7 +90,7 @@ func trafficOf(next, before *World) []*traffic {
 }
 
 // knownTo says whether the world's policies name every class in t.
-func (t *traffic) knownTo(w *World) bool {
+func (t *Traffic) knownTo(w *World) bool {
 	return !slices.ContainsFunc(t.parts, func(p DemandPart) bool { return !w.knows(p.Key) }) &&
 		!slices.ContainsFunc(t.shares, func(f sharesFor) bool { return !w.knows(f.key) })
 }

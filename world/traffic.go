@@ -34,9 +34,9 @@ type SharesOf struct {
 	At     time.Time
 }
 
-// traffic is the demand for one service and the shares in force for it. A world holds one for each service of its
+// Traffic is the demand for one service and the shares in force for it. A world holds one for each service of its
 // policies, so that a change costs what its service has, not what all have. It is immutable once committed.
-type traffic struct {
+type Traffic struct {
 	service policies.ServiceName
 	demand  []DemandOf   // sorted by key
 	parts   []DemandPart // sorted; demand has their sums
@@ -49,8 +49,8 @@ type sharesFor struct {
 	SharesOf
 }
 
-func (t *traffic) clone() *traffic {
-	return &traffic{t.service, slices.Clone(t.demand), slices.Clone(t.parts), slices.Clone(t.shares)}
+func (t *Traffic) clone() *Traffic {
+	return &Traffic{t.service, slices.Clone(t.demand), slices.Clone(t.parts), slices.Clone(t.shares)}
 }
 
 // DemandFor is the demand for one service, sorted by class, then viewpoint.
@@ -82,8 +82,12 @@ func (w *World) SharesInForce(key DemandKey) (shares SharesOf, ok bool) {
 	return t.shares[i].SharesOf, true
 }
 
+// Traffic has an entry for each service of the policies, in their order. While an entry is the same pointer, DemandFor,
+// DemandParts and SharesInForce answer the same for its service.
+func (w *World) Traffic() []*Traffic { return w.traffic }
+
 // trafficFor is nil where the policies name no such service.
-func (w *World) trafficFor(service policies.ServiceName) *traffic {
+func (w *World) trafficFor(service policies.ServiceName) *Traffic {
 	i, ok := slices.BinarySearchFunc(w.traffic, service, compareTraffic)
 	if !ok {
 		return nil
@@ -142,7 +146,7 @@ func (c *commit) seeDemand(f DemandSeen) {
 }
 
 // sum makes the demand of a key from its parts. It says whether the amount changed.
-func (t *traffic) sum(key DemandKey) (changed bool) {
+func (t *Traffic) sum(key DemandKey) (changed bool) {
 	i, ok := slices.BinarySearchFunc(t.demand, key, compareDemand)
 	if !ok {
 		t.demand = slices.Insert(t.demand, i, DemandOf{Key: key})
@@ -164,7 +168,7 @@ func (t *traffic) sum(key DemandKey) (changed bool) {
 	return before.InFlight != total.InFlight || before.RequestsPerSecond != total.RequestsPerSecond
 }
 
-func (t *traffic) partsOf(key DemandKey) []DemandPart {
+func (t *Traffic) partsOf(key DemandKey) []DemandPart {
 	lo, _ := slices.BinarySearchFunc(t.parts, DemandPart{Key: key}, DemandPart.Compare)
 	hi := lo
 	for hi < len(t.parts) && t.parts[hi].Key == key {
@@ -200,7 +204,7 @@ func (c *commit) publishShares(f SharesPublished) {
 }
 
 // ownTraffic is a service's traffic, made writable: copied once a commit.
-func (c *commit) ownTraffic(service policies.ServiceName) *traffic {
+func (c *commit) ownTraffic(service policies.ServiceName) *Traffic {
 	if !c.ownsTraffic {
 		c.next.traffic, c.ownsTraffic = slices.Clone(c.next.traffic), true
 	}
@@ -213,6 +217,6 @@ func (c *commit) ownTraffic(service policies.ServiceName) *traffic {
 	return t
 }
 
-func compareTraffic(t *traffic, name policies.ServiceName) int { return cmp.Compare(t.service, name) }
+func compareTraffic(t *Traffic, name policies.ServiceName) int { return cmp.Compare(t.service, name) }
 func compareDemand(d DemandOf, k DemandKey) int                { return d.Key.Compare(k) }
 func compareShares(s sharesFor, k DemandKey) int               { return s.key.Compare(k) }

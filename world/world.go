@@ -15,10 +15,13 @@ type World struct {
 	set        *policies.Set
 	viewpoints []Viewpoint // sorted by ID
 	pools      []*Pool     // sorted by key
-	traffic    []*traffic  // sorted by service
-	roundTrips map[regionPair]roundTrip
+	traffic    []*Traffic  // sorted by service
+	roundTrips *RoundTrips
 	places     map[policies.RegionName]geo.Place
 }
+
+// RoundTrips is what was measured between regions. It is immutable, and replaced when something in it changes.
+type RoundTrips struct{ measured map[regionPair]roundTrip }
 
 // roundTrip is what was measured between two regions.
 type roundTrip struct {
@@ -67,6 +70,16 @@ func (w *World) Pool(key PoolKey) *Pool {
 	return w.pools[i]
 }
 
+// RoundTrips are all that were measured. While policies and this are the same pointers, RoundTrip answers the same.
+func (w *World) RoundTrips() *RoundTrips { return w.roundTrips }
+
+func (w *World) measured() map[regionPair]roundTrip {
+	if w.roundTrips == nil {
+		return nil
+	}
+	return w.roundTrips.measured
+}
+
 // RoundTrip is the round trip between two regions, and whether it was measured. What was not is estimated from the
 // great circle; a region to itself is 0. ok is false where a region is not known.
 func (w *World) RoundTrip(from, to policies.RegionName) (rtt time.Duration, measured, ok bool) {
@@ -78,7 +91,7 @@ func (w *World) RoundTrip(from, to policies.RegionName) (rtt time.Duration, meas
 	if from == to {
 		return 0, false, true
 	}
-	if m, measured := w.roundTrips[pairOf(from, to)]; measured {
+	if m, measured := w.measured()[pairOf(from, to)]; measured {
 		return m.rtt, true, true
 	}
 	distance, err := geo.Distance(a.Point, b.Point)

@@ -51,14 +51,14 @@ type commit struct {
 	// What next does not share with the old world, and so may be written to.
 	ownsViewpoints, ownsPools, ownsTraffic, ownsRoundTrips bool
 	ownedPools                                             map[*Pool]bool
-	ownedTraffic                                           map[*traffic]bool
+	ownedTraffic                                           map[*Traffic]bool
 }
 
 func begin(old *World) *commit {
 	next := *old
 	return &commit{
 		next: &next, pools: map[PoolKey]bool{}, services: map[policies.ServiceName]bool{},
-		ownedPools: map[*Pool]bool{}, ownedTraffic: map[*traffic]bool{},
+		ownedPools: map[*Pool]bool{}, ownedTraffic: map[*Traffic]bool{},
 	}
 }
 
@@ -169,15 +169,15 @@ func (c *commit) measureRoundTrip(f RoundTripMeasured) {
 	if pair.a == pair.b || f.RTT <= 0 || !c.next.hasRegion(pair.a) || !c.next.hasRegion(pair.b) {
 		return
 	}
-	before := c.next.roundTrips[pair]
+	before := c.next.measured()[pair]
 	after := roundTrip{f.RTT, f.At}
 	if after == before || after.at.Before(before.at) {
 		return
 	}
 	if !c.ownsRoundTrips {
-		c.next.roundTrips, c.ownsRoundTrips = cloneMap(c.next.roundTrips), true
+		c.next.roundTrips, c.ownsRoundTrips = &RoundTrips{cloneMap(c.next.measured())}, true
 	}
-	c.next.roundTrips[pair] = after
+	c.next.roundTrips.measured[pair] = after
 	if after.rtt == before.rtt {
 		c.delta.Refreshed = true
 	} else {
