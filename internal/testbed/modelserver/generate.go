@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/meridian-mesh/meridian/internal/testbed/port"
 )
 
 // dialect is how one API words a generation.
@@ -114,7 +116,7 @@ func (s *Server) run(g *generation, r *http.Request, each func(n int, word strin
 		text.WriteString(word)
 		each(n, word)
 		if f, _ := s.faultNow(); f.ResetAfterChunks > 0 && n+1 >= f.ResetAfterChunks {
-			reset(r)
+			port.AbortHTTP(r)
 		}
 	}
 	s.metrics.sawLast(g.sequence, g.reason)

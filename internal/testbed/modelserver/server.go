@@ -2,15 +2,9 @@ package modelserver
 
 import (
 	"context"
-	"errors"
-	"io"
-	"log"
-	"net"
-	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/meridian-mesh/meridian/internal/testbed/port"
 )
@@ -22,8 +16,6 @@ type Server struct {
 	port    *port.Port
 	engine  *engine
 	metrics *metrics
-	killed  chan struct{}
-	kill    sync.Once
 
 	// Atomic.
 	served   atomic.Int64
@@ -49,7 +41,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: c, port: p, engine: newEngine(c), killed: make(chan struct{}),
+		config: c, port: p, engine: newEngine(c),
 		faultChanged: make(chan struct{}), requests: ring{keep: c.Keep},
 	}
 	s.metrics = newMetrics(c, s.engine)
@@ -59,61 +51,11 @@ func New(c Config) (*Server, error) {
 // Run serves until ctx ends, which closes all connections, or until Kill. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var running sync.WaitGroup
-	running.Go(func() { s.engine.run(ctx) })
-	server := s.http(ctx, &running)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(s.port) }()
-	var err error
-	select {
-	case <-ctx.Done():
-	case <-s.killed:
-	case err = <-served:
-		served <- nil
-	}
+	var engine sync.WaitGroup
+	engine.Go(func() { s.engine.run(ctx) })
+	err := s.port.ServeHTTP(ctx, s.handler())
 	cancel()
-	// Closing the port ends Serve; what it started meanwhile is in the count of those running.
-	err = errors.Join(unlessClosed(err), s.port.Close(), server.Close(), unlessClosed(<-served))
-	s.port.Reset()
-	running.Wait()
-	return err
-}
-
-// http is the server whose connections are counted as running until they have ended.
-func (s *Server) http(ctx context.Context, running *sync.WaitGroup) *http.Server {
-	return &http.Server{
-		Handler:           s.handler(),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ReadHeaderTimeout: time.Minute,
-		ErrorLog:          log.New(io.Discard, "", 0), // resets and hung-up callers are its daily bread
-		ConnState: func(_ net.Conn, state http.ConnState) {
-			switch state {
-			case http.StateNew:
-				running.Add(1)
-			case http.StateClosed:
-				running.Done()
-			}
-		},
-	}
-}
-
-// connKey is the key of a request's connection in its context.
-type connKey struct{}
-
-// reset ends a request with a RST of its connection, and the handler with it.
-func reset(r *http.Request) {
-	if c, ok := r.Context().Value(connKey{}).(*port.Conn); ok {
-		c.Reset()
-	}
-	panic(http.ErrAbortHandler)
-}
-
-func unlessClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
-		return nil
-	}
+	engine.Wait()
 	return err
 }
 
@@ -127,7 +69,6 @@ func (s *Server) Name() string { return s.config.Name }
 func (s *Server) Kill() error {
 	err := s.port.Close()
 	s.port.Reset()
-	s.kill.Do(func() { close(s.killed) })
 	return err
 }
 
