@@ -30,6 +30,8 @@ type Config struct {
 	Servers []netip.AddrPort
 	// Admin is where Envoy's own admin interface listens. Zero: nowhere.
 	Admin netip.AddrPort
+	// Source is the address that the proxy's own connections come from. Zero: the kernel chooses.
+	Source netip.Addr
 	// StateOfTheWorld asks for that protocol instead of delta.
 	StateOfTheWorld bool
 }
@@ -69,9 +71,9 @@ func message(c Config) (*bootstrap.Bootstrap, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind := core.ApiConfigSource_AGGREGATED_DELTA_GRPC
+	kind := core.ApiConfigSource_DELTA_GRPC
 	if c.StateOfTheWorld {
-		kind = core.ApiConfigSource_AGGREGATED_GRPC
+		kind = core.ApiConfigSource_GRPC
 	}
 	ads := &core.ConfigSource{ResourceApiVersion: core.ApiVersion_V3, ConfigSourceSpecifier: &core.ConfigSource_Ads{Ads: &core.AggregatedConfigSource{}}}
 	m := &bootstrap.Bootstrap{
@@ -83,6 +85,9 @@ func message(c Config) (*bootstrap.Bootstrap, error) {
 		StaticResources:     &bootstrap.Bootstrap_StaticResources{Clusters: []*cluster.Cluster{servers}},
 		ClusterManager:      &bootstrap.ClusterManager{LoadStatsConfig: grpcSource(core.ApiConfigSource_GRPC)},
 		BootstrapExtensions: []*core.TypedExtensionConfig{{Name: "envoy.bootstrap.internal_listener", TypedConfig: internal}},
+	}
+	if c.Source.IsValid() {
+		m.ClusterManager.UpstreamBindConfig = &core.BindConfig{SourceAddress: socket(netip.AddrPortFrom(c.Source, 0)).GetSocketAddress()}
 	}
 	if c.Admin.IsValid() {
 		m.Admin = &bootstrap.Admin{Address: socket(c.Admin)}

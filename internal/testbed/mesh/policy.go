@@ -1,0 +1,55 @@
+package mesh
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// writePolicies writes the policy folder of the mesh.
+func (m *Mesh) writePolicies() error {
+	var b strings.Builder
+	object := func(kind, name, spec string) {
+		fmt.Fprintf(&b, "---\napiVersion: meridian.dev/v1alpha1\nkind: %s\nmetadata: {name: %s}\nspec: %s\n", kind, name, spec)
+	}
+	seen := map[string]bool{}
+	var pools []string
+	for _, c := range m.clusters {
+		if !seen[c.Region] {
+			object("Region", c.Region, fmt.Sprintf("{cloud: %s}", c.Cloud))
+		}
+		seen[c.Region] = true
+		gateways := ""
+		if !m.config.Flat {
+			gateways = fmt.Sprintf(", gateways: [{address: %s, port: %d}]", c.wide.Addr(), c.wide.Port())
+		}
+		object("Cluster", c.Name, fmt.Sprintf("{region: %s%s}", c.Region, gateways))
+		var endpoints []string
+		for _, s := range c.servers {
+			endpoints = append(endpoints, fmt.Sprintf("{address: %s, port: %d}", s.Addr().Addr(), s.Addr().Port()))
+		}
+		if len(endpoints) > 0 {
+			pools = append(pools, fmt.Sprintf("{cluster: %s, endpoints: [%s]}", c.Name, strings.Join(endpoints, ", ")))
+		}
+		object("Gateway", "edge-"+c.Name, m.gatewaySpec(c))
+	}
+	service := strings.TrimSuffix(m.config.Service, "}")
+	object("Service", ServiceName, fmt.Sprintf("%s, pools: [%s]}", service, strings.Join(pools, ", ")))
+	b.WriteString(m.config.Policies)
+	return os.WriteFile(filepath.Join(m.dir, "policies", "mesh.yaml"), []byte(b.String()), 0o600)
+}
+
+// gatewaySpec is the Gateway policy of one cluster: on one machine each needs ports and files of its own.
+func (m *Mesh) gatewaySpec(c *Member) string {
+	spec := fmt.Sprintf("{proxies: {clusters: [%s]}, listeners: [{name: http, address: %s, port: %d}], trustedHops: 1, location: {source: GeoIP, database: %s}",
+		c.Name, c.HTTP.Addr(), c.HTTP.Port(), filepath.Join(m.dir, "country.mmdb"))
+	if !m.config.Flat {
+		spec += fmt.Sprintf(", eastWest: {address: %s, port: %d, certificateFile: %s, privateKeyFile: %s, trustBundleDir: %s}",
+			c.eastWest.Addr(), c.eastWest.Port(), filepath.Join(c.dir, "tls.crt"), filepath.Join(c.dir, "tls.key"), filepath.Join(m.dir, "bundles"))
+	}
+	if m.config.Gateway != "" {
+		spec += ", " + m.config.Gateway
+	}
+	return spec + "}"
+}
