@@ -72,6 +72,17 @@ func (c check) written(field string) bool {
 	return ok
 }
 
+// addresses complains about those that can't be dialled or are given twice.
+func (c check) addresses(field string, all []Address) {
+	good := make([]Address, len(all))
+	for i, a := range all {
+		if c.address(fmt.Sprintf("%s[%d]", field, i), a) {
+			good[i] = a
+		}
+	}
+	distinct(c, field, good)
+}
+
 // address complains about an address that can't be dialled.
 func (c check) address(field string, a Address) bool {
 	switch {
@@ -91,10 +102,14 @@ func (c check) address(field string, a Address) bool {
 	return false
 }
 
-// distinct complains where a list holds a value twice.
+// distinct complains where a list holds a value twice. What is missing is for others to complain about.
 func distinct[T comparable](c check, field string, values []T) {
+	var missing T
 	seen := map[T]int{}
 	for i, v := range values {
+		if v == missing {
+			continue
+		}
 		if before, twice := seen[v]; twice {
 			c.complain(fmt.Sprintf("%s[%d]", field, i), "%v is given twice, first as item %d: remove one", v, before)
 			continue

@@ -79,10 +79,7 @@ func (p *parsing) clusters() {
 		cl := &p.set.Clusters[i]
 		c := p.of(KindCluster, string(cl.Metadata.Name))
 		c.reference("spec.region", KindRegion, string(cl.Spec.Region))
-		for j, a := range cl.Spec.Gateways {
-			c.address(fmt.Sprintf("spec.gateways[%d]", j), a)
-		}
-		distinct(c, "spec.gateways", cl.Spec.Gateways)
+		c.addresses("spec.gateways", cl.Spec.Gateways)
 		orDefault(&cl.Spec.TrustDomain, string(cl.Metadata.Name)+".meridian")
 		if !isTrustDomain(cl.Spec.TrustDomain) {
 			c.complain("spec.trustDomain", "%q is not a SPIFFE trust domain: lower-case letters, digits, '.', '-' and '_'", clip(cl.Spec.TrustDomain))

@@ -108,10 +108,7 @@ func (c check) pools(pools []Pool) {
 		if len(pool.Endpoints) == 0 {
 			c.complain(field+".endpoints", "is empty: give at least one address")
 		}
-		for j, a := range pool.Endpoints {
-			c.address(fmt.Sprintf("%s.endpoints[%d]", field, j), a)
-		}
-		distinct(c, field+".endpoints", pool.Endpoints)
+		c.addresses(field+".endpoints", pool.Endpoints)
 	}
 }
 

@@ -16,9 +16,9 @@ type ClusterSpec struct {
 	Region RegionName `json:"region"`
 	// Gateways are the east-west addresses at which other clusters' gateways reach this one, over mTLS. Without
 	// any, its endpoints are dialled directly: a flat network.
-	Gateways []Address `json:"gateways,omitempty"`
+	Gateways []Address `json:"gateways,omitempty" jsonschema:"uniqueItems=true"`
 	// TrustDomain is the SPIFFE trust domain of the cluster's proxies. Default: the cluster's name + ".meridian".
-	TrustDomain string `json:"trustDomain,omitempty"`
+	TrustDomain string `json:"trustDomain,omitempty" jsonschema:"pattern=^[a-z0-9._-]+$,maxLength=255"`
 	// Drain empties the cluster: it serves only what no other permitted cluster can.
 	Drain bool `json:"drain,omitempty"`
 }

@@ -152,9 +152,9 @@ func (d *decoder) integer(n *yaml.Node, v reflect.Value, path string) {
 		d.wrongType(n, path, "a whole number in decimal digits")
 	case v.CanInt() && !v.OverflowInt(i):
 		v.SetInt(i)
-	case v.CanUint() && i >= 0 && !v.OverflowUint(uint64(i)):
+	case v.Kind() == reflect.Uint16 && i >= 1 && i <= 65535: // every one is a port
 		v.SetUint(uint64(i))
-	case v.Kind() == reflect.Uint16: // every one is a port
+	case v.Kind() == reflect.Uint16:
 		d.report(positionOf(n), path, fmt.Sprintf("%d is outside 1 to 65535", i), "")
 	default:
 		d.report(positionOf(n), path, fmt.Sprintf("%d is out of range", i), "")

@@ -41,7 +41,7 @@ const (
 // Metadata is the part of an object's metadata that Meridian reads.
 type Metadata[N ~string] struct {
 	// Name is unique within the kind: a DNS-1123 label of at most 63 characters.
-	Name N `json:"name"`
+	Name N `json:"name" jsonschema:"maxLength=63,pattern=^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
 	// Labels are free for the operator's own use.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Annotations are free for the operator's own use.

@@ -42,9 +42,37 @@ func TestGoodFilesGiveASet(t *testing.T) {
 	}
 }
 
-func TestExamplesGiveASet(t *testing.T) {
-	if _, diagnostics := Parse(read(t, glob(t, "examples/*.yaml")...)); len(diagnostics) > 0 {
-		t.Errorf("examples:\n%s", diagnostics)
+func TestEachExampleGivesASet(t *testing.T) {
+	for _, path := range glob(t, "examples/*.yaml") {
+		if _, diagnostics := Parse(read(t, path)); len(diagnostics) > 0 {
+			t.Errorf("%s:\n%s", path, diagnostics)
+		}
+	}
+}
+
+// The examples' comments promise these boundaries.
+func TestExamplesPinWhatTheySay(t *testing.T) {
+	for _, c := range []struct {
+		example string
+		rule    ResidencyName
+		want    []RegionName
+	}{
+		{"examples/eu-pinned.yaml", "eu-people", []RegionName{"dublin", "frankfurt"}},
+		{"examples/eu-pinned.yaml", "health-data", []RegionName{"dublin", "frankfurt"}},
+		{"examples/eu-pinned.yaml", "acme", []RegionName{"frankfurt"}},
+		{"examples/data-services.yaml", "patients", []RegionName{"frankfurt", "own-dc"}},
+	} {
+		set, diagnostics := Parse(read(t, c.example))
+		if len(diagnostics) > 0 {
+			t.Fatal(diagnostics)
+		}
+		rule, ok := set.Residency(c.rule)
+		if !ok {
+			t.Fatalf("%s has no rule %s", c.example, c.rule)
+		}
+		if diff := cmp.Diff(c.want, set.Boundary(rule)); diff != "" {
+			t.Errorf("%s, %s (-want +got):\n%s", c.example, c.rule, diff)
+		}
 	}
 }
 

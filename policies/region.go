@@ -19,7 +19,7 @@ type RegionSpec struct {
 	Location *Location `json:"location,omitempty"`
 	// Jurisdictions are further names that hold here besides the country and its unions, such as a
 	// sovereign-cloud scheme. Residency rules may name them in `within`.
-	Jurisdictions []string `json:"jurisdictions,omitempty"`
+	Jurisdictions []string `json:"jurisdictions,omitempty" jsonschema:"uniqueItems=true"`
 
 	// Place is Country and Location resolved, valid in every parsed Set.
 	Place geo.Place `json:"-"`
@@ -28,7 +28,7 @@ type RegionSpec struct {
 // Location is a point in degrees.
 type Location struct {
 	// Latitude in degrees, -90 to 90.
-	Latitude float64 `json:"latitude"`
+	Latitude float64 `json:"latitude" jsonschema:"minimum=-90,maximum=90"`
 	// Longitude in degrees, -180 to 180.
-	Longitude float64 `json:"longitude"`
+	Longitude float64 `json:"longitude" jsonschema:"minimum=-180,maximum=180"`
 }

@@ -16,7 +16,7 @@ type ResidencySpec struct {
 	Match ResidencyMatch `json:"match"`
 	// Within is the boundary: the union of regions in these jurisdictions. Each is a union (EU, EEA), a country
 	// code (DE), a name from this or another rule's Jurisdictions or a Region's, or "region/NAME" for one region.
-	Within []string `json:"within"`
+	Within []string `json:"within" jsonschema:"minItems=1,uniqueItems=true"`
 	// UnknownLocation says what happens to a client whose country can't be told, where Match names countries.
 	// Default Refuse.
 	UnknownLocation UnknownLocation `json:"unknownLocation,omitempty"`
@@ -27,13 +27,13 @@ type ResidencySpec struct {
 // ResidencyMatch says what a rule pins: at least one field must be given.
 type ResidencyMatch struct {
 	// Countries are client locations: country codes, unions or custom jurisdictions.
-	Countries []string `json:"countries,omitempty"`
+	Countries []string `json:"countries,omitempty" jsonschema:"uniqueItems=true"`
 	// Tenants are calling organisations.
-	Tenants []Tenant `json:"tenants,omitempty"`
+	Tenants []Tenant `json:"tenants,omitempty" jsonschema:"uniqueItems=true"`
 	// Labels are the data labels that a request may carry.
-	Labels []DataLabel `json:"labels,omitempty"`
+	Labels []DataLabel `json:"labels,omitempty" jsonschema:"uniqueItems=true"`
 	// Services are those whose licence or data binds every request to them.
-	Services []ServiceName `json:"services,omitempty"`
+	Services []ServiceName `json:"services,omitempty" jsonschema:"uniqueItems=true"`
 
 	// CountrySet is Countries resolved, in every parsed Set.
 	CountrySet geo.CountrySet `json:"-"`
@@ -42,9 +42,9 @@ type ResidencyMatch struct {
 // CustomJurisdiction is a named set of countries.
 type CustomJurisdiction struct {
 	// Name is not a country code nor a built-in union.
-	Name string `json:"name"`
+	Name string `json:"name" jsonschema:"minLength=1"`
 	// Countries are country codes or built-in unions.
-	Countries []string `json:"countries"`
+	Countries []string `json:"countries" jsonschema:"minItems=1,uniqueItems=true"`
 
 	// CountrySet is Countries resolved, in every parsed Set.
 	CountrySet geo.CountrySet `json:"-"`

@@ -2,6 +2,7 @@ package policies
 
 import _ "embed"
 
+//go:generate go test -run TestSchemaIsUpToDate -update .
 //go:embed schema/meridian.schema.json
 var schema []byte
 

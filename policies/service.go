@@ -28,16 +28,16 @@ type ServiceSpec struct {
 	// Protocol defaults to OpenAI.
 	Protocol Protocol `json:"protocol,omitempty"`
 	// Models are the model names that choose this service; a name may end in "*". OpenAI only, and required there.
-	Models []string `json:"models,omitempty"`
+	Models []string `json:"models,omitempty" jsonschema:"uniqueItems=true"`
 	// Hosts are the exact host names that choose this service; none: any host. HTTP and GRPC only.
-	Hosts []string `json:"hosts,omitempty"`
+	Hosts []string `json:"hosts,omitempty" jsonschema:"uniqueItems=true"`
 	// Paths are the path prefixes that choose this service. Required for HTTP and GRPC. For OpenAI services they
 	// name paths that carry the model instead of a body, with "{model}" in its place: "/v2/models/{model}/".
-	Paths []string `json:"paths,omitempty"`
+	Paths []string `json:"paths,omitempty" jsonschema:"uniqueItems=true"`
 	// Port is the port on which gateways listen for a TCP service. TCP only, and required there.
 	Port uint16 `json:"port,omitempty"`
 	// Pools are where the service is served: at least one, at most one a cluster.
-	Pools []Pool `json:"pools"`
+	Pools []Pool `json:"pools" jsonschema:"minItems=1"`
 	// Capacity says how much a pool can take and where that is read.
 	Capacity Capacity `json:"capacity,omitempty"`
 	// Health says how endpoints are probed.
@@ -49,7 +49,7 @@ type Pool struct {
 	// Cluster is where the pool is.
 	Cluster ClusterName `json:"cluster"`
 	// Endpoints are the servers' addresses: at least one, none twice.
-	Endpoints []Address `json:"endpoints"`
+	Endpoints []Address `json:"endpoints" jsonschema:"minItems=1,uniqueItems=true"`
 }
 
 // CapacitySource is where the serving capacity of endpoints is read.
@@ -68,12 +68,12 @@ type Capacity struct {
 	// Source defaults to VLLM for OpenAI services and to Static for others.
 	Source CapacitySource `json:"source,omitempty"`
 	// SlotsPerEndpoint is how many requests one endpoint serves at a time. Default 256, vLLM's own max_num_seqs.
-	SlotsPerEndpoint int `json:"slotsPerEndpoint,omitempty"`
+	SlotsPerEndpoint int `json:"slotsPerEndpoint,omitempty" jsonschema:"minimum=1,maximum=1000000"`
 	// QueuePerEndpoint is how many more may wait at one endpoint before the pool counts as full and requests go
 	// to the next. Default 0: a full pool spills at once.
-	QueuePerEndpoint int `json:"queuePerEndpoint,omitempty"`
+	QueuePerEndpoint int `json:"queuePerEndpoint,omitempty" jsonschema:"minimum=0,maximum=1000000"`
 	// MetricsPath is where metrics are scraped. Default "/metrics".
-	MetricsPath string `json:"metricsPath,omitempty"`
+	MetricsPath string `json:"metricsPath,omitempty" jsonschema:"pattern=^/"`
 	// MetricsPort is the port that is scraped. Default: the endpoint's own.
 	MetricsPort uint16 `json:"metricsPort,omitempty"`
 	// Interval is the time between scrapes of one endpoint. Default 1s.
@@ -106,7 +106,7 @@ type HealthCheck struct {
 	// Timeout is how long a probe may take. Default 500ms, at least 50ms.
 	Timeout Duration `json:"timeout,omitempty"`
 	// UnhealthyThreshold is how many failures in a row make an endpoint unhealthy. Default 2.
-	UnhealthyThreshold int `json:"unhealthyThreshold,omitempty"`
+	UnhealthyThreshold int `json:"unhealthyThreshold,omitempty" jsonschema:"minimum=1,maximum=100"`
 	// HealthyThreshold is how many successes in a row make it healthy again. Default 2.
-	HealthyThreshold int `json:"healthyThreshold,omitempty"`
+	HealthyThreshold int `json:"healthyThreshold,omitempty" jsonschema:"minimum=1,maximum=100"`
 }

@@ -11,7 +11,7 @@ type Traffic struct {
 // holds for the rest.
 type TrafficSpec struct {
 	// Services are those that the policy holds for; none: every service that no other policy names.
-	Services []ServiceName `json:"services,omitempty"`
+	Services []ServiceName `json:"services,omitempty" jsonschema:"uniqueItems=true"`
 	// Spill says when demand moves on to the next cluster.
 	Spill Spill `json:"spill,omitempty"`
 	// Failover says where to when clusters fail.
@@ -27,16 +27,16 @@ type TrafficSpec struct {
 // Spill says when demand moves on.
 type Spill struct {
 	// TargetUtilization is the percentage of a pool's slots that may be planned for, 1 to 100. Default 80.
-	TargetUtilization int `json:"targetUtilization,omitempty"`
+	TargetUtilization int `json:"targetUtilization,omitempty" jsonschema:"minimum=1,maximum=100"`
 	// MaxShiftPerSecond is the percentage of a service's demand that may move between healthy clusters in a
 	// second, 1 to 100, so that shares don't oscillate. Default 20. Leaving a failed cluster is not bounded.
-	MaxShiftPerSecond int `json:"maxShiftPerSecond,omitempty"`
+	MaxShiftPerSecond int `json:"maxShiftPerSecond,omitempty" jsonschema:"minimum=1,maximum=100"`
 }
 
 // Failover says where to when clusters fail.
 type Failover struct {
 	// Regions are tried first, in this order, after the nearest; then the rest by distance.
-	Regions []RegionName `json:"regions,omitempty"`
+	Regions []RegionName `json:"regions,omitempty" jsonschema:"uniqueItems=true"`
 	// Only limits failover and spill to Regions.
 	Only bool `json:"only,omitempty"`
 }
@@ -44,7 +44,7 @@ type Failover struct {
 // Retries says what happens within one request before its first response byte.
 type Retries struct {
 	// Attempts is how many further clusters are tried, 0 to 10. Default 3.
-	Attempts *int `json:"attempts,omitempty"`
+	Attempts *int `json:"attempts,omitempty" jsonschema:"minimum=0,maximum=10"`
 	// ConnectTimeout is how long a connection may take to open. Default 1s.
 	ConnectTimeout Duration `json:"connectTimeout,omitempty"`
 }
@@ -54,5 +54,5 @@ type Split struct {
 	// Service gets the share. It must speak the same protocol and is not split further.
 	Service ServiceName `json:"service"`
 	// Percent is 1 to 100; the splits of a policy sum to at most 100.
-	Percent int `json:"percent"`
+	Percent int `json:"percent" jsonschema:"minimum=1,maximum=100"`
 }
