@@ -58,6 +58,10 @@ func (p *planner) move(key int, now time.Time, shares []uint32) motion {
 	if over == 0 {
 		return motion{}
 	}
+	if p.idle(key) {
+		copy(shares, target)
+		return motion{}
+	}
 	due := inForce.At.Add(step)
 	if now.Before(due) {
 		return motion{until: due, next: due}
@@ -69,6 +73,9 @@ func (p *planner) move(key int, now time.Time, shares []uint32) motion {
 	}
 	return motion{until: now, next: now.Add(step)}
 }
+
+// idle says whether a key has no demand, so that moving its shares moves nobody.
+func (p *planner) idle(key int) bool { return p.q.demand[key] == 0 }
 
 // keep fills in what is in force at pools that may serve still, and says how much that is. The rest of shares is 0.
 // valid is false where there are no shares in force.

@@ -237,11 +237,17 @@ func checkBoundary(t *rapid.T, set *policies.Set, d *plan.Decision) {
 	}
 }
 
-// checkMovement says that no more moves between clusters that may serve than the time allows: 20 % a second, unless
-// the policy says otherwise, for one second at most, and nothing within half a second.
+// checkMovement says that no more demand moves between clusters that may serve than the time allows: 20 % a second,
+// unless the policy says otherwise, for one second at most, and nothing within half a second. Where there is no demand
+// shares may move at will.
 func checkMovement(t *rapid.T, w *world.World, d *plan.Decision) {
 	inForce, ok := w.SharesInForce(world.DemandKey{Viewpoint: d.Viewpoint, Service: d.Service, Class: d.Class})
 	if !ok || len(inForce.Shares) == 0 {
+		return
+	}
+	if !slices.ContainsFunc(w.DemandFor(d.Service), func(of world.DemandOf) bool {
+		return of.Key.Viewpoint == d.Viewpoint && of.Key.Class == d.Class && of.Demand.InFlight > 0
+	}) {
 		return
 	}
 	best := bestCondition(w, d)

@@ -1,6 +1,8 @@
 package build
 
 import (
+	"strconv"
+
 	match "github.com/cncf/xds/go/xds/type/matcher/v3"
 	mutation "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -68,6 +70,7 @@ func (b *builder) locate(c *collector) []*hcm.HttpFilter {
 		return []*hcm.HttpFilter{httpFilter(c, "envoy.filters.http.ext_authz", &extauthz.ExtAuthz{
 			TransportApiVersion: core.ApiVersion_V3, FailureModeAllow: true,
 			Services: &extauthz.ExtAuthz_GrpcService{GrpcService: &core.GrpcService{Timeout: duration(geoServiceTimeout),
+				InitialMetadata: []*core.HeaderValue{{Key: "meridian-trusted-hops", Value: strconv.Itoa(b.gateway.Spec.TrustedHops)}},
 				TargetSpecifier: &core.GrpcService_EnvoyGrpc_{EnvoyGrpc: &core.GrpcService_EnvoyGrpc{ClusterName: xds.GeoServiceCluster}}}},
 		})}
 	}

@@ -22,6 +22,8 @@ type Config struct {
 	Delay func(from, to string) time.Duration
 	// Gateway is further fields of the Gateway spec, in YAML flow style without braces.
 	Gateway string
+	// GeoService locates clients by the control plane's geo service instead of Envoy's geoip filter.
+	GeoService bool
 	// Flat gives clusters no gateway addresses, so that servers are dialled directly.
 	Flat bool
 	// StateOfTheWorld makes gateways use that protocol instead of delta.

@@ -86,12 +86,12 @@ func (m *Mesh) start(ctx, run context.Context) error {
 	if err := m.connect(run); err != nil {
 		return err
 	}
-	if err := m.writePolicies(); err != nil {
-		return err
-	}
 	var err error
 	m.plane, err = controlplane.New(controlplane.Config{Policies: filepath.Join(m.dir, "policies"), XDS: "127.0.0.1:0", HTTP: "127.0.0.1:0", Demo: true, Log: m.config.Log})
 	if err != nil {
+		return err
+	}
+	if err := m.writePolicies(); err != nil {
 		return err
 	}
 	m.running.Go(func() error { return m.plane.Run(run) })

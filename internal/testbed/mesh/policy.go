@@ -42,8 +42,12 @@ func (m *Mesh) writePolicies() error {
 
 // gatewaySpec is the Gateway policy of one cluster: on one machine each needs ports and files of its own.
 func (m *Mesh) gatewaySpec(c *Member) string {
-	spec := fmt.Sprintf("{proxies: {clusters: [%s]}, listeners: [{name: http, address: %s, port: %d}], trustedHops: 1, location: {source: GeoIP, database: %s}",
-		c.Name, c.HTTP.Addr(), c.HTTP.Port(), filepath.Join(m.dir, "country.mmdb"))
+	location := fmt.Sprintf("{source: GeoIP, database: %s}", filepath.Join(m.dir, "country.mmdb"))
+	if m.config.GeoService {
+		location = fmt.Sprintf("{source: GeoService, service: {address: %s, port: %d}}", m.plane.XDS().Addr(), m.plane.XDS().Port())
+	}
+	spec := fmt.Sprintf("{proxies: {clusters: [%s]}, listeners: [{name: http, address: %s, port: %d}], trustedHops: 1, location: %s",
+		c.Name, c.HTTP.Addr(), c.HTTP.Port(), location)
 	if !m.config.Flat {
 		spec += fmt.Sprintf(", eastWest: {address: %s, port: %d, certificateFile: %s, privateKeyFile: %s, trustBundleDir: %s}",
 			c.eastWest.Addr(), c.eastWest.Port(), filepath.Join(c.dir, "tls.crt"), filepath.Join(c.dir, "tls.key"), filepath.Join(m.dir, "bundles"))
