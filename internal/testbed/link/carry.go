@@ -19,7 +19,8 @@ func (l *Link) carry(near *port.Conn) {
 	}
 	ctx, cancel := context.WithCancel(whole)
 	defer cancel()
-	far := l.dial(ctx, accepted)
+	delay := l.delayOf(near.RemoteAddr())
+	far := l.dial(ctx, accepted, delay)
 	if far == nil {
 		near.Reset()
 		return
@@ -29,9 +30,9 @@ func (l *Link) carry(near *port.Conn) {
 		_ = far.SetLinger(0)
 		_ = far.Close()
 	})
-	there := newPump(l, &l.toTarget, near.TCPConn, far)
-	there.last = accepted.Add(l.RoundTrip() + l.config.OneWayDelay) // the handshake comes first
-	back := newPump(l, &l.toCaller, far, near.TCPConn)
+	there := newPump(l, delay, &l.toTarget, near.TCPConn, far)
+	there.last = accepted.Add(3 * delay) // the handshake comes first
+	back := newPump(l, delay, &l.toCaller, far, near.TCPConn)
 	var pumps sync.WaitGroup
 	for _, p := range []*pump{there, back} {
 		pumps.Go(func() { p.receive(ctx) })
@@ -46,13 +47,13 @@ func (l *Link) carry(near *port.Conn) {
 
 // dial connects to the target when the caller's SYN arrives there. Where that fails, it returns nil when the caller would
 // know.
-func (l *Link) dial(ctx context.Context, sent time.Time) *net.TCPConn {
-	if !l.arrive(ctx, sent.Add(l.config.OneWayDelay)) {
+func (l *Link) dial(ctx context.Context, sent time.Time, delay time.Duration) *net.TCPConn {
+	if !l.arrive(ctx, sent.Add(delay)) {
 		return nil
 	}
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", l.config.Target.String())
 	if err != nil {
-		l.arrive(ctx, time.Now().Add(l.config.OneWayDelay))
+		l.arrive(ctx, time.Now().Add(delay))
 		return nil
 	}
 	return c.(*net.TCPConn)

@@ -20,6 +20,9 @@ type Config struct {
 	Target netip.AddrPort
 	// OneWayDelay is half of the round-trip time.
 	OneWayDelay time.Duration
+	// DelayFrom, where given, is half of the round-trip time for a caller's address instead: one place can be differently
+	// far from others.
+	DelayFrom func(caller netip.Addr) time.Duration
 	// Jitter is the most that is added to the delay, at random. Order is kept.
 	Jitter time.Duration
 	// BytesPerSecond is what passes in each direction, over all connections. 0 is without limit.
@@ -90,7 +93,16 @@ func (l *Link) end() {
 // Addr is where it listens.
 func (l *Link) Addr() netip.AddrPort { return l.port.AddrPort() }
 
-// RoundTrip is the time that a byte and its answer take at least.
+// delayOf is half of the round-trip time for a caller.
+func (l *Link) delayOf(caller net.Addr) time.Duration {
+	tcp, ok := caller.(*net.TCPAddr)
+	if l.config.DelayFrom == nil || !ok {
+		return l.config.OneWayDelay
+	}
+	return l.config.DelayFrom(tcp.AddrPort().Addr().Unmap())
+}
+
+// RoundTrip is the time that a byte and its answer take at least, unless that depends on the caller.
 func (l *Link) RoundTrip() time.Duration { return 2 * l.config.OneWayDelay }
 
 // BytesToTarget counts what has arrived at the target.

@@ -45,6 +45,7 @@ func (d *direction) send(now time.Time, bytes int, perSecond int64) time.Time {
 type pump struct {
 	// Set once.
 	link      *Link
+	delay     time.Duration
 	direction *direction
 	from, to  *net.TCPConn
 	onTheWay  chan packet
@@ -62,8 +63,8 @@ type packet struct {
 
 var buffers = sync.Pool{New: func() any { return new([packetSize]byte) }}
 
-func newPump(l *Link, d *direction, from, to *net.TCPConn) *pump {
-	return &pump{link: l, direction: d, from: from, to: to, onTheWay: make(chan packet, windowPackets)}
+func newPump(l *Link, delay time.Duration, d *direction, from, to *net.TCPConn) *pump {
+	return &pump{link: l, delay: delay, direction: d, from: from, to: to, onTheWay: make(chan packet, windowPackets)}
 }
 
 // receive reads until the end, which is the last packet.
@@ -85,7 +86,7 @@ func (p *pump) receive(ctx context.Context) {
 // put puts a packet on its way. It waits while too many are.
 func (p *pump) put(ctx context.Context, q packet) bool {
 	c := p.link.config
-	q.due = p.direction.send(time.Now(), q.size, c.BytesPerSecond).Add(c.OneWayDelay)
+	q.due = p.direction.send(time.Now(), q.size, c.BytesPerSecond).Add(p.delay)
 	if c.Jitter > 0 {
 		q.due = q.due.Add(rand.N(c.Jitter))
 	}
@@ -111,7 +112,7 @@ func (p *pump) deliver(ctx context.Context, reset context.CancelFunc) {
 			// The end may be of the sender, of which the news has travelled with the packet; or of the receiver, and then
 			// the news has still to travel back.
 			if q.end == nil {
-				p.link.arrive(ctx, time.Now().Add(p.link.config.OneWayDelay))
+				p.link.arrive(ctx, time.Now().Add(p.delay))
 			}
 			reset()
 			return

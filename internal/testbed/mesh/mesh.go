@@ -15,6 +15,7 @@ import (
 	"github.com/meridian-mesh/meridian/geo/mmdb"
 	"github.com/meridian-mesh/meridian/internal/controlplane"
 	"github.com/meridian-mesh/meridian/internal/testbed/envoy"
+	"github.com/meridian-mesh/meridian/internal/testbed/link"
 	"github.com/meridian-mesh/meridian/internal/testbed/loopback"
 	"github.com/meridian-mesh/meridian/internal/testbed/modelserver"
 	"github.com/meridian-mesh/meridian/policies"
@@ -44,6 +45,7 @@ type Member struct {
 	eastWest, wide netip.AddrPort
 	servers        []*modelserver.Server
 	gateway        *envoy.Process
+	link           *link.Link
 	source         netip.Addr
 	mesh           *Mesh
 }
