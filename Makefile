@@ -20,8 +20,8 @@ bench: ## Run the benchmarks; bench/RESULTS.md keeps the ones that matter
 build: ## Build bin/meridian
 	@go build -trimpath -ldflags '$(LDFLAGS)' -o bin/meridian ./cmd/meridian
 
-tools: ## Put the real Envoy into .tools
-	@internal/tools/envoy.sh
+tools: ## Put the real Envoy into .tools; ENVOY_VERSIONS="1.36.4 1.38.3" for others
+	@internal/tools/envoy.sh $(ENVOY_VERSIONS)
 
 fuzz: ## Run every fuzz target for FUZZTIME (1m)
 	@internal/tools/fuzz.sh $(FUZZTIME)
