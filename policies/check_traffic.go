@@ -37,22 +37,20 @@ func (c check) trafficServices(t *Traffic, named map[ServiceName]TrafficName) {
 	}
 }
 
-// trafficNumbers fills in defaults; the same as DefaultTraffic's.
+// trafficNumbers fills in defaults and checks what was written.
 func (c check) trafficNumbers(t *TrafficSpec) {
-	between(c, "spec.spill.targetUtilization", &t.Spill.TargetUtilization, 80, 1, 100)
-	between(c, "spec.spill.maxShiftPerSecond", &t.Spill.MaxShiftPerSecond, 20, 1, 100)
-	c.duration("spec.idleTimeout", &t.IdleTimeout, 5*time.Minute, time.Second, 24*time.Hour)
-	c.duration("spec.retries.connectTimeout", &t.Retries.ConnectTimeout, time.Second, 10*time.Millisecond, time.Minute)
-	if t.Retries.Attempts == nil {
-		attempts := 3
-		t.Retries.Attempts = &attempts
-	}
+	d := defaultTraffic()
+	between(c, "spec.spill.targetUtilization", &t.Spill.TargetUtilization, d.Spill.TargetUtilization, 1, 100)
+	between(c, "spec.spill.maxShiftPerSecond", &t.Spill.MaxShiftPerSecond, d.Spill.MaxShiftPerSecond, 1, 100)
+	c.duration("spec.idleTimeout", &t.IdleTimeout, d.IdleTimeout.Std(), time.Second, 24*time.Hour)
+	c.duration("spec.retries.connectTimeout", &t.Retries.ConnectTimeout, d.Retries.ConnectTimeout.Std(), 10*time.Millisecond, time.Minute)
+	orDefault(&t.Retries.Attempts, d.Retries.Attempts)
 	if a := *t.Retries.Attempts; a < 0 || a > 10 {
 		c.complain("spec.retries.attempts", "%d is outside 0 to 10", a)
 	}
 }
 
-// defaultTraffic holds for services that no policy names.
+// defaultTraffic holds for services that no policy names, and for what a policy leaves out.
 func defaultTraffic() TrafficSpec {
 	attempts := 3
 	return TrafficSpec{

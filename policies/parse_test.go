@@ -2,12 +2,19 @@ package policies
 
 import (
 	"flag"
+	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/meridian-mesh/meridian/geo"
 )
 
 var update = flag.Bool("update", false, "rewrite the files that say which diagnostics are expected")
@@ -167,48 +174,47 @@ func TestBoundaryIsTheRegionsInside(t *testing.T) {
 	}
 }
 
-func TestHostileFilesAreRefused(t *testing.T) {
-	for name, bytes := range map[string]string{
-		"too large":     strings.Repeat("# filler\n", MaxFileBytes/9+1),
-		"not UTF-8":     "kind: \xff",
-		"NUL":           "kind: \x00",
-		"deep brackets": strings.Repeat("[", 100_000),
-		"deep mapping":  deepMapping(2000),
-		"aliases":       "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]",
-		"alias in spec": "apiVersion: meridian.dev/v1alpha1\nkind: Region\nmetadata: &m {name: a}\nspec: *m",
-		"empty":         "",
-		"only comments": "# nothing\n---\n# here\n",
-		"scalar":        "hello",
-	} {
-		if set, diagnostics := Parse([]File{{name, []byte(bytes)}}); set != nil || len(diagnostics) == 0 {
-			t.Errorf("%s: accepted", name)
-		}
+// Files with different faults are all reported, in order, also behind one that is no YAML.
+func TestAllErrorsOfARunComeTogether(t *testing.T) {
+	region := "apiVersion: meridian.dev/v1alpha1\nkind: Region\nmetadata: {name: fra}\nspec: {cloud: aws/eu-central-1}\n"
+	_, diagnostics := Parse([]File{
+		{"d.yaml", []byte("apiVersion: meridian.dev/v1alpha1\nkind: Cluster\nmetadata: {name: c}\nspec: {region: fraa}\n")},
+		{"a.yaml", []byte(region + "---\nkind: [\n")},
+		{"c.yaml", []byte(region)},
+		{"b.yaml", []byte("kind: \x00")},
+	})
+	want := `a.yaml:7:1: not valid YAML: while parsing a flow node: did not find expected node content
+b.yaml: the file contains a NUL byte
+c.yaml:3:12: Region/fra: metadata.name: Region/fra is already defined at a.yaml:1:1: rename or remove one
+d.yaml:4:8: Cluster/c: spec.region: there is no Region "fraa" in the files that could be read; did you mean "fra"?`
+	if diff := cmp.Diff(want, diagnostics.Error()); diff != "" {
+		t.Errorf("diagnostics (-want +got):\n%s", diff)
 	}
 }
 
-func deepMapping(depth int) string {
-	var b strings.Builder
-	for i := range depth {
-		b.WriteString(strings.Repeat(" ", i) + "a:\n")
+// However objects are spread over files, and in whatever order, they are the same set.
+func TestLayoutDoesNotMatter(t *testing.T) {
+	whole := read(t, "testdata/good/everything.yaml")
+	want, diagnostics := Parse(whole)
+	if len(diagnostics) > 0 {
+		t.Fatal(diagnostics)
 	}
-	return b.String()
-}
-
-func FuzzParse(f *testing.F) {
-	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml", "examples/*.yaml"} {
-		for _, file := range read(f, glob(f, pattern)...) {
-			f.Add(file.Bytes)
-		}
-	}
-	f.Fuzz(func(t *testing.T, bytes []byte) {
-		set, diagnostics := Parse([]File{{"fuzz.yaml", bytes}})
-		if (set == nil) == (len(diagnostics) == 0) {
-			t.Errorf("set %v with diagnostics %v: want exactly one of them", set, diagnostics)
-		}
-		for _, d := range diagnostics {
-			if d.Message == "" || d.File == "" {
-				t.Errorf("diagnostic says nothing: %+v", d)
+	rapid.Check(t, func(t *rapid.T) {
+		var files []File
+		for i, document := range rapid.Permutation(documentsOf(whole[0])).Draw(t, "documents") {
+			if i == 0 || rapid.Bool().Draw(t, "new file") {
+				files = append(files, File{Name: fmt.Sprintf("%d.yaml", i)})
 			}
+			last := &files[len(files)-1]
+			last.Bytes = append(last.Bytes, "\n---\n"+string(document)...)
+		}
+		got, diagnostics := Parse(files)
+		if len(diagnostics) > 0 {
+			t.Fatal(diagnostics)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(Origin{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+			cmp.Comparer(func(a, b geo.CountrySet) bool { return slices.Equal(a.Countries(), b.Countries()) }), cmp.Comparer(func(a, b geo.Place) bool { return a == b })); diff != "" {
+			t.Errorf("sets (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -145,3 +145,45 @@ func TestAListingNoticesEveryChange(t *testing.T) {
 		})
 	}
 }
+
+// Two files change together by Kubernetes' one rename, while they are read: never is one old and the other new.
+func TestWhatIsReadBelongsTogether(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.yaml", "b.yaml"} {
+		symlink(t, filepath.Join("..data", name), filepath.Join(dir, name))
+	}
+	for _, version := range []string{"..1", "..2"} {
+		write(t, dir, version+"/a.yaml", version)
+		write(t, dir, version+"/b.yaml", version)
+	}
+	swap := func(version string) error {
+		temporary := filepath.Join(dir, "..data_tmp")
+		return errors.Join(os.Symlink(version, temporary), os.Rename(temporary, filepath.Join(dir, "..data")))
+	}
+	if err := swap("..1"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 {
+		swapped := make(chan error, 1)
+		go func() { swapped <- swap([]string{"..2", "..1"}[i%2]) }()
+		c, err := read(dir)
+		if err := errors.Join(err, <-swapped); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := string(c.files[0].Bytes), string(c.files[1].Bytes); a != b {
+			t.Fatalf("a.yaml is of version %s and b.yaml of %s", a, b)
+		}
+	}
+}
+
+func TestAFileThatVanishesIsNotLeftOut(t *testing.T) {
+	dir := policyFolder(t)
+	before, err := list(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove(t, dir, "rest.yaml")
+	if _, err := before.read(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v, want that a listed file is gone", err)
+	}
+}
