@@ -46,13 +46,16 @@ func (c check) oneOf(field, value string, allowed ...string) {
 	}
 }
 
+// bounds are a default and what is allowed.
+type bounds struct{ fallback, low, high int64 }
+
 // between fills in a default where a number was left out (0) and complains where it is out of range.
-func between[T int | int64](c check, field string, value *T, fallback, low, high T) {
+func between[T int | int64](c check, field string, value *T, b bounds) {
 	if *value == 0 && !c.written(field) {
-		*value = fallback
+		*value = T(b.fallback)
 	}
-	if *value < low || *value > high {
-		c.complain(field, "%d is outside %d to %d", *value, low, high)
+	if int64(*value) < b.low || int64(*value) > b.high {
+		c.complain(field, "%d is outside %d to %d", *value, b.low, b.high)
 	}
 }
 

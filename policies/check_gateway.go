@@ -16,8 +16,8 @@ func (p *parsing) gateways() {
 		c.listeners(g.Spec.Listeners)
 		c.eastWest(g)
 		c.locationSource(&g.Spec.Location)
-		between(c, "spec.trustedHops", &g.Spec.TrustedHops, 0, 0, 16)
-		between(c, "spec.maxBodyBytes", &g.Spec.MaxBodyBytes, 16<<20, 1<<10, 1<<30)
+		between(c, "spec.trustedHops", &g.Spec.TrustedHops, bounds{0, 0, 16})
+		between(c, "spec.maxBodyBytes", &g.Spec.MaxBodyBytes, bounds{16 << 20, 1 << 10, 1 << 30})
 		orDefault(&g.Spec.DataLabelHeader, "x-data-label")
 		c.header("spec.dataLabelHeader", g.Spec.DataLabelHeader)
 		if g.Spec.TenantHeader != "" {

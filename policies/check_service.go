@@ -120,8 +120,8 @@ func (c check) capacity(s *ServiceSpec) {
 	k := &s.Capacity
 	orDefault(&k.Source, source)
 	c.oneOf("spec.capacity.source", string(k.Source), string(CapacityStatic), string(CapacityVLLM))
-	between(c, "spec.capacity.slotsPerEndpoint", &k.SlotsPerEndpoint, 256, 1, 1_000_000)
-	between(c, "spec.capacity.queuePerEndpoint", &k.QueuePerEndpoint, 0, 0, 1_000_000)
+	between(c, "spec.capacity.slotsPerEndpoint", &k.SlotsPerEndpoint, bounds{256, 1, 1_000_000})
+	between(c, "spec.capacity.queuePerEndpoint", &k.QueuePerEndpoint, bounds{0, 0, 1_000_000})
 	c.duration("spec.capacity.interval", &k.Interval, time.Second, 100*time.Millisecond, time.Hour)
 	for _, field := range []string{"metricsPath", "metricsPort", "interval"} {
 		c.onlyWith("spec.capacity."+field, c.written("spec.capacity."+field), k.Source != CapacityStatic, "sources that are scraped, and Static is not")
@@ -150,6 +150,6 @@ func (c check) health(s *ServiceSpec) {
 	}
 	c.duration("spec.health.interval", &h.Interval, 500*time.Millisecond, 100*time.Millisecond, 10*time.Minute)
 	c.duration("spec.health.timeout", &h.Timeout, 500*time.Millisecond, 50*time.Millisecond, time.Minute)
-	between(c, "spec.health.unhealthyThreshold", &h.UnhealthyThreshold, 2, 1, 100)
-	between(c, "spec.health.healthyThreshold", &h.HealthyThreshold, 2, 1, 100)
+	between(c, "spec.health.unhealthyThreshold", &h.UnhealthyThreshold, bounds{2, 1, 100})
+	between(c, "spec.health.healthyThreshold", &h.HealthyThreshold, bounds{2, 1, 100})
 }

@@ -40,8 +40,8 @@ func (c check) trafficServices(t *Traffic, named map[ServiceName]TrafficName) {
 // trafficNumbers fills in defaults and checks what was written.
 func (c check) trafficNumbers(t *TrafficSpec) {
 	d := defaultTraffic()
-	between(c, "spec.spill.targetUtilization", &t.Spill.TargetUtilization, d.Spill.TargetUtilization, 1, 100)
-	between(c, "spec.spill.maxShiftPerSecond", &t.Spill.MaxShiftPerSecond, d.Spill.MaxShiftPerSecond, 1, 100)
+	between(c, "spec.spill.targetUtilization", &t.Spill.TargetUtilization, bounds{int64(d.Spill.TargetUtilization), 1, 100})
+	between(c, "spec.spill.maxShiftPerSecond", &t.Spill.MaxShiftPerSecond, bounds{int64(d.Spill.MaxShiftPerSecond), 1, 100})
 	c.duration("spec.idleTimeout", &t.IdleTimeout, d.IdleTimeout.Std(), time.Second, 24*time.Hour)
 	c.duration("spec.retries.connectTimeout", &t.Retries.ConnectTimeout, d.Retries.ConnectTimeout.Std(), 10*time.Millisecond, time.Minute)
 	orDefault(&t.Retries.Attempts, d.Retries.Attempts)

@@ -15,8 +15,14 @@ import (
 // given twice or of another type is reported, and decoding goes on behind it. Aliases are refused, so no document is
 // larger in memory than on disk.
 type decoder struct {
-	report    func(at position, field, message, near string)
-	positions map[string]position // by field path
+	*document
+	p *parsing
+}
+
+// report notes that a field is misread, and why.
+func (d *decoder) report(at position, field, message, near string) {
+	d.markMisread(field)
+	d.p.report(d.document, at, field, message, near)
 }
 
 // position is a 1-based place in a file.

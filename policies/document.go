@@ -12,7 +12,7 @@ import (
 // document is one YAML document: who it is, and where its fields are.
 type document struct {
 	file      string
-	object    string
+	id        string // "Kind/name", as far as known
 	at        position
 	positions map[string]position
 	misread   map[string]bool // fields that could not be decoded: what follows from that is not worth saying
@@ -54,12 +54,8 @@ func (d *document) wasMisread(field string) bool {
 
 // document decodes one document into the set.
 func (p *parsing) document(file string, body *yaml.Node) {
-	doc := &document{file: file, at: positionOf(body), positions: map[string]position{}, misread: map[string]bool{}, around: map[string]bool{}}
-	d := &decoder{positions: doc.positions, report: func(at position, field, message, near string) {
-		doc.markMisread(field)
-		p.report(doc, at, field, message, near)
-	}}
-	doc.object = nameOf(body)
+	doc := &document{file: file, id: nameOf(body), at: positionOf(body), positions: map[string]position{}, misread: map[string]bool{}, around: map[string]bool{}}
+	d := &decoder{doc, p}
 	entries, ok := d.mapping(body, "")
 	if !ok {
 		return
@@ -67,8 +63,8 @@ func (p *parsing) document(file string, body *yaml.Node) {
 	if len(entries) > 0 {
 		doc.at = entries[0].at
 	}
-	if kind, ok := p.kindOf(doc, d, entries); ok {
-		p.object(doc, d, kind, entries)
+	if kind, ok := d.kindOf(entries); ok {
+		d.object(kind, entries)
 	}
 }
 
@@ -94,7 +90,7 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 var kinds = []Kind{KindRegion, KindCluster, KindService, KindResidency, KindTraffic, KindGateway}
 
 // kindOf reads apiVersion and kind; ok is false where the document can't be read any further.
-func (p *parsing) kindOf(doc *document, d *decoder, entries []entry) (kind Kind, ok bool) {
+func (d *decoder) kindOf(entries []entry) (kind Kind, ok bool) {
 	var header struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       Kind   `json:"kind"`
@@ -107,18 +103,18 @@ func (p *parsing) kindOf(doc *document, d *decoder, entries []entry) (kind Kind,
 		}
 	}
 	meant := nearest(string(header.Kind), asStrings(kinds))
-	if header.APIVersion != APIVersion {
-		p.complain(doc, "apiVersion", fmt.Sprintf("%s: this release reads %q", missingOr(header.APIVersion), APIVersion), APIVersion)
+	isCurrent, isKind := header.APIVersion == APIVersion, slices.Contains(kinds, header.Kind)
+	if !isCurrent {
+		d.p.complain(d.document, "apiVersion", fmt.Sprintf("%s: this release reads %q", missingOr(header.APIVersion), APIVersion), APIVersion)
 	}
-	if !slices.Contains(kinds, header.Kind) {
-		p.complain(doc, "kind", fmt.Sprintf("%s: the kinds of %s are %s", missingOr(string(header.Kind)), APIVersion, strings.Join(asStrings(kinds), ", ")), meant)
+	if !isKind {
+		d.p.complain(d.document, "kind", fmt.Sprintf("%s: the kinds of %s are %s", missingOr(string(header.Kind)), APIVersion, strings.Join(asStrings(kinds), ", ")), meant)
 	}
-	if header.APIVersion != APIVersion || !slices.Contains(kinds, header.Kind) {
-		_, name, _ := strings.Cut(doc.object, "/")
-		p.refuse(Kind(meant), name)
-		return "", false
+	if !isCurrent || !isKind {
+		_, name, _ := strings.Cut(d.id, "/")
+		d.p.refuse(Kind(meant), name)
 	}
-	return header.Kind, true
+	return header.Kind, isCurrent && isKind
 }
 
 func missingOr(value string) string {
@@ -135,25 +131,25 @@ func (p *parsing) refuse(kind Kind, name string) {
 }
 
 // object decodes a document of a known kind and puts it into the set.
-func (p *parsing) object(doc *document, d *decoder, kind Kind, entries []entry) {
+func (d *decoder) object(kind Kind, entries []entry) {
 	switch kind {
 	case KindRegion:
-		add(p, doc, d, kind, entries, &p.set.Regions)
+		add(d, kind, entries, &d.p.set.Regions)
 	case KindCluster:
-		add(p, doc, d, kind, entries, &p.set.Clusters)
+		add(d, kind, entries, &d.p.set.Clusters)
 	case KindService:
-		add(p, doc, d, kind, entries, &p.set.Services)
+		add(d, kind, entries, &d.p.set.Services)
 	case KindResidency:
-		add(p, doc, d, kind, entries, &p.set.Residencies)
+		add(d, kind, entries, &d.p.set.Residencies)
 	case KindTraffic:
-		add(p, doc, d, kind, entries, &p.set.Traffics)
+		add(d, kind, entries, &d.p.set.Traffics)
 	case KindGateway:
-		add(p, doc, d, kind, entries, &p.set.Gateways)
+		add(d, kind, entries, &d.p.set.Gateways)
 	}
 }
 
 // add decodes metadata and spec into a new object of type T and appends it, unless its name is missing or taken.
-func add[T any](p *parsing, doc *document, d *decoder, kind Kind, entries []entry, objects *[]T) {
+func add[T any](d *decoder, kind Kind, entries []entry, objects *[]T) {
 	object := reflect.New(reflect.TypeFor[T]()).Elem()
 	metadata := object.FieldByName("Metadata")
 	for _, e := range entries {
@@ -170,26 +166,26 @@ func add[T any](p *parsing, doc *document, d *decoder, kind Kind, entries []entr
 	}
 	name := metadata.FieldByName("Name").String()
 	key := string(kind) + "/" + name
-	if !p.nameIsGood(doc, key, name) {
-		p.refuse(kind, name)
+	if !d.nameIsGood(key, name) {
+		d.p.refuse(kind, name)
 		return
 	}
-	origin := Origin{File: doc.file, Line: doc.at.line, Column: doc.at.column}
+	origin := Origin{File: d.file, Line: d.at.line, Column: d.at.column}
 	object.FieldByName("Origin").Set(reflect.ValueOf(origin))
-	p.index[key] = doc
+	d.p.index[key] = d.document
 	*objects = append(*objects, object.Interface().(T))
 }
 
 // nameIsGood checks an object's name and that it is the only one of its kind.
-func (p *parsing) nameIsGood(doc *document, key, name string) bool {
-	before, taken := p.index[key]
+func (d *decoder) nameIsGood(key, name string) bool {
+	before, taken := d.p.index[key]
 	switch {
 	case name == "":
-		p.complain(doc, "metadata.name", "is missing: every object has a name", "")
+		d.p.complain(d.document, "metadata.name", "is missing: every object has a name", "")
 	case !isLabel(name):
-		p.complain(doc, "metadata.name", fmt.Sprintf("%q is not a name: use lower-case letters, digits and '-', at most 63, beginning and ending with a letter or digit", clip(name)), "")
+		d.p.complain(d.document, "metadata.name", fmt.Sprintf("%q is not a name: use lower-case letters, digits and '-', at most 63, beginning and ending with a letter or digit", clip(name)), "")
 	case taken:
-		p.complain(doc, "metadata.name", fmt.Sprintf("%s is already defined at %s:%d:%d: rename or remove one", key, before.file, before.at.line, before.at.column), "")
+		d.p.complain(d.document, "metadata.name", fmt.Sprintf("%s is already defined at %s:%d:%d: rename or remove one", key, before.file, before.at.line, before.at.column), "")
 	default:
 		return true
 	}

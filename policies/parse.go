@@ -117,7 +117,7 @@ func (p *parsing) complain(doc *document, field, message, near string) {
 }
 
 func (p *parsing) report(doc *document, at position, field, message, near string) {
-	p.add(Diagnostic{File: doc.file, Line: at.line, Column: at.column, Object: doc.object, Field: field, Message: message, Nearest: near})
+	p.add(Diagnostic{File: doc.file, Line: at.line, Column: at.column, Object: doc.id, Field: field, Message: message, Nearest: near})
 }
 
 func (p *parsing) add(d Diagnostic) {
