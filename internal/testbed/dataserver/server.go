@@ -77,11 +77,7 @@ func (s *Server) Addr() netip.AddrPort { return s.port.AddrPort() }
 func (s *Server) Name() string { return s.config.Name }
 
 // Kill resets all connections and stops listening at once, as if the process had got a SIGKILL. Run returns then.
-func (s *Server) Kill() error {
-	err := s.port.Close()
-	s.port.Reset()
-	return err
-}
+func (s *Server) Kill() error { return s.port.Kill() }
 
 // Refuse resets all connections and refuses new ones, as if the process had crashed, until it is called with false.
 func (s *Server) Refuse(refuse bool) error {

@@ -51,10 +51,9 @@ func serve(t testing.TB, handle func(*net.TCPConn)) *target {
 		}
 	})
 	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
+		if err := p.Kill(); err != nil {
 			t.Error(err)
 		}
-		p.Reset()
 		running.Wait()
 	})
 	return s

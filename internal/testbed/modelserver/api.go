@@ -68,13 +68,10 @@ func (s *Server) common(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "uvicorn")
 		w.Header().Set("X-Served-By", s.config.Name)
-		if r.Method == http.MethodPost {
-			next.ServeHTTP(w, r) // hangs only once the body is read, when the kernel would have taken it as well
-			return
+		if r.Method != http.MethodPost { // that hangs only once its body is read, which the kernel would take as well
+			s.unhung(r)
 		}
-		if _, err := s.unhung(r); err == nil {
-			next.ServeHTTP(w, r)
-		}
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -104,10 +101,7 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) infer(answer func(*Server, http.ResponseWriter, *http.Request, request) *failure) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q, failed := s.receive(r)
-		fault, err := s.unhung(r)
-		if err != nil {
-			return
-		}
+		fault := s.unhung(r)
 		if fault.Status != 0 {
 			failed = &failure{status: fault.Status, kind: http.StatusText(fault.Status), message: "fault on demand"}
 		}

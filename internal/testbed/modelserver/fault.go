@@ -64,17 +64,18 @@ func (s *Server) faultNow() (Fault, <-chan struct{}) {
 	return s.fault, s.faultChanged
 }
 
-// unhung waits while the fault is to hang. It gives up with the request.
-func (s *Server) unhung(r *http.Request) (Fault, error) {
+// unhung waits while the fault is to hang, and returns the one in force then. If the request ends meanwhile, it ends the
+// handler, without an answer.
+func (s *Server) unhung(r *http.Request) Fault {
 	for {
 		f, changed := s.faultNow()
 		if !f.Hang {
-			return f, nil
+			return f
 		}
 		select {
 		case <-changed:
 		case <-r.Context().Done():
-			return f, r.Context().Err()
+			panic(http.ErrAbortHandler)
 		}
 	}
 }

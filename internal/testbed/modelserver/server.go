@@ -66,11 +66,7 @@ func (s *Server) Addr() netip.AddrPort { return s.port.AddrPort() }
 func (s *Server) Name() string { return s.config.Name }
 
 // Kill resets all connections and stops listening at once, as if the process had got a SIGKILL. Run returns then.
-func (s *Server) Kill() error {
-	err := s.port.Close()
-	s.port.Reset()
-	return err
-}
+func (s *Server) Kill() error { return s.port.Kill() }
 
 // Served counts the requests for inference that were answered in full with success.
 func (s *Server) Served() int64 { return s.served.Load() }

@@ -12,7 +12,8 @@ import (
 )
 
 // ServeHTTP answers HTTP/1.1 until ctx ends, which closes the Port and all connections, or until Close. It returns once
-// every connection and handler has ended; contexts of requests end with ctx, and with Close.
+// every connection and handler has ended. Contexts of requests end with ctx, and with Close: a handler that gives up for
+// that should panic with http.ErrAbortHandler, for to return would be an answer.
 func (p *Port) ServeHTTP(ctx context.Context, handler http.Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

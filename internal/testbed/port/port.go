@@ -217,6 +217,11 @@ const fillTimeout = 50 * time.Millisecond
 func (p *Port) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.reset()
+}
+
+// reset works under mu.
+func (p *Port) reset() {
 	for c := range p.conns {
 		abort(c.TCPConn)
 	}
@@ -227,6 +232,21 @@ func (p *Port) Reset() {
 func (p *Port) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.close()
+}
+
+// Kill is Close and Reset in one: whoever serves the Port and notices the Close can't end a connection in a milder way
+// before.
+func (p *Port) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.close()
+	p.reset()
+	return err
+}
+
+// close works under mu.
+func (p *Port) close() error {
 	if p.state == closed {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -43,10 +44,9 @@ func open(t *testing.T, address string) *port.Port {
 		}
 	}()
 	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
+		if err := p.Kill(); err != nil {
 			t.Error(err)
 		}
-		p.Reset()
 		<-ended
 	})
 	return p
@@ -189,6 +189,55 @@ func TestAClosedPortStaysClosed(t *testing.T) {
 	}
 	if err := p.Listen(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("listening after Close gave %v, want net.ErrClosed", err)
+	}
+	refused(t, p)
+}
+
+func TestKill(t *testing.T) {
+	p := open(t, "127.0.0.1:0")
+	c := greeted(t, p)
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	reset(t, c)
+	refused(t, p)
+}
+
+func TestServeHTTP(t *testing.T) {
+	p, err := port.Open(netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	started, left := make(chan struct{}), false
+	ended := make(chan error)
+	go func() {
+		ended <- p.ServeHTTP(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/abort" {
+				port.AbortHTTP(r)
+			}
+			close(started)
+			<-r.Context().Done()
+			left = true
+			panic(http.ErrAbortHandler)
+		}))
+	}()
+	url := "http://" + p.AddrPort().String()
+	if _, err := http.Get(url + "/abort"); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("an aborted request ended with %v, not a reset", err)
+	}
+	answered := make(chan error)
+	go func() {
+		_, err := http.Get(url)
+		answered <- err
+	}()
+	<-started
+	cancel()
+	if err := <-ended; err != nil || !left {
+		t.Errorf("ended with %v; the handler had left: %v", err, left)
+	}
+	if err := <-answered; err == nil {
+		t.Error("a request that was cut off had an answer")
 	}
 	refused(t, p)
 }
