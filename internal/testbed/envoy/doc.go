@@ -1,5 +1,7 @@
-// Package envoy runs real Envoys for tests and the demo: start, wait until ready, stop, kill, freeze.
+// Package envoy runs real Envoys for tests and the demo: start, wait until ready, freeze, stop, kill, and ask what one
+// holds and what it has refused.
 //
-// An Envoy ends with its Process, and with the program that started it should that die. Its admin interface is on a
-// loopback address of the caller's choice. Methods are safe for concurrent use.
+// An Envoy ends with its Process, and with the program that started it should that die, however it dies: the kernel
+// sees to it, so nothing survives a crashed test. Its admin interface is on a loopback address of the caller's choice.
+// All methods are safe for concurrent use.
 package envoy

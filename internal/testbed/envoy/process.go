@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"sync"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -23,41 +20,56 @@ type Config struct {
 	Bootstrap []byte
 	// Admin is where the bootstrap puts the admin interface. Required.
 	Admin netip.AddrPort
-	// LogLevel defaults to "warning".
+	// LogLevel is trace, debug, info, warning, error or critical. Default "warning".
 	LogLevel string
+	// ComponentLog sets levels for single components, as "upstream:debug,router:trace".
+	ComponentLog string
 	// Concurrency is the number of worker threads. Default 1.
 	Concurrency int
 }
 
+// args is Envoy's command line. Hot restart is off: it would share memory between Envoys of one machine.
+func (c Config) args(bootstrap string) []string {
+	level := c.LogLevel
+	if level == "" {
+		level = "warning"
+	}
+	args := []string{"-c", bootstrap, "--disable-hot-restart", "--concurrency", strconv.Itoa(max(c.Concurrency, 1)), "--log-level", level}
+	if c.ComponentLog != "" {
+		args = append(args, "--component-log-level", c.ComponentLog)
+	}
+	return args
+}
+
 // Process is one running Envoy.
 type Process struct {
-	// Set once.
-	config Config
-	dir    string
-	log    *os.File
-	exited chan struct{}
-	start  chan error
+	// Set once, before Start returns.
+	admin   netip.AddrPort
+	dir     string
+	process *os.Process
 
-	mu  sync.Mutex
-	pid int // under mu; 0 before it runs and after it ended
-	err error
+	// Guards itself.
+	log tail
+
+	// Closed when the process has ended; err is set before, and read after.
+	exited chan struct{}
+	err    error
 }
 
 // Start runs an Envoy and waits until it is ready: it has its first configuration and listens. The caller must end it
-// with Stop or Kill. Where it does not become ready before ctx ends, it is ended, and the error has the end of its log.
+// with Stop or Kill. Where it does not become ready before ctx ends, it is ended, and the error has its log.
 func Start(ctx context.Context, config Config) (*Process, error) {
 	p, err := launch(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start Envoy: %w", err)
 	}
 	if err := p.waitReady(ctx); err != nil {
-		tail := p.Log()
-		p.Kill()
-		return nil, fmt.Errorf("%w; the end of its log:\n%s", err, tail)
+		return nil, errors.Join(fmt.Errorf("start Envoy: %w; its log:\n%s", err, p.Log()), p.Kill())
 	}
 	return p, nil
 }
 
+// launch starts the process in a folder of its own.
 func launch(config Config) (*Process, error) {
 	binary, err := Binary()
 	if err != nil {
@@ -65,161 +77,94 @@ func launch(config Config) (*Process, error) {
 	}
 	dir, err := os.MkdirTemp("", "meridian-envoy-")
 	if err != nil {
-		return nil, fmt.Errorf("start Envoy: %w", err)
+		return nil, err
 	}
-	p := &Process{config: config, dir: dir, exited: make(chan struct{}), start: make(chan error, 1)}
+	p := &Process{admin: config.Admin, dir: dir, exited: make(chan struct{})}
 	bootstrap := filepath.Join(dir, "bootstrap.yaml")
 	if err := os.WriteFile(bootstrap, config.Bootstrap, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("start Envoy: %w", err), os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if p.log, err = os.Create(filepath.Join(dir, "log")); err != nil {
-		return nil, errors.Join(fmt.Errorf("start Envoy: %w", err), os.RemoveAll(dir))
-	}
-	level := config.LogLevel
-	if level == "" {
-		level = "warning"
-	}
-	cmd := exec.Command(binary, "-c", bootstrap, "--disable-hot-restart", "--concurrency", fmt.Sprint(max(config.Concurrency, 1)), "--log-level", level)
-	cmd.Stdout, cmd.Stderr = p.log, p.log
+	cmd := exec.Command(binary, config.args(bootstrap)...)
+	cmd.Stdout, cmd.Stderr = &p.log, &p.log
+	// A group of its own keeps an interrupt at the terminal from it: whoever started it decides when it ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	go p.run(cmd)
-	if err := <-p.start; err != nil {
-		return nil, errors.Join(fmt.Errorf("start Envoy: %w", err), p.log.Close(), os.RemoveAll(dir))
+	started := make(chan error)
+	go p.run(cmd, started)
+	if err := <-started; err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return p, nil
 }
 
-// run owns the process from start to end. The death signal is sent when the thread that started it ends, so the thread
-// is kept until the process has ended.
-func (p *Process) run(cmd *exec.Cmd) {
+// run owns the process from start to end. The kernel sends the death signal when the thread that started the process
+// ends, so the thread is kept for as long.
+func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.exited)
 	err := cmd.Start()
+	p.process = cmd.Process
+	started <- err
 	if err == nil {
-		p.mu.Lock()
-		p.pid = cmd.Process.Pid
-		p.mu.Unlock()
+		p.err = cmd.Wait()
 	}
-	p.start <- err
-	if err != nil {
-		return
-	}
-	err = cmd.Wait()
-	p.mu.Lock()
-	p.pid, p.err = 0, err
-	p.mu.Unlock()
 }
 
 // waitReady polls the admin interface.
 func (p *Process) waitReady(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	var last error
 	for {
-		_, err := p.Get(ctx, "/ready")
-		if err == nil {
+		last := p.Ready(ctx)
+		if last == nil {
 			return nil
 		}
-		last = err
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the Envoy at %s did not become ready: %w", p.config.Admin, last)
+			return fmt.Errorf("not ready at %s: %w", p.admin, errors.Join(ctx.Err(), last))
 		case <-p.exited:
-			return fmt.Errorf("the Envoy ended before it was ready: %w", p.err)
+			return fmt.Errorf("ended before it was ready: %w", p.err)
 		case <-tick.C:
 		}
 	}
 }
 
-var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+// Log is the last part of what the Envoy has logged, also after its end.
+func (p *Process) Log() string { return p.log.String() }
 
-// Get asks the admin interface.
-func (p *Process) Get(ctx context.Context, path string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.config.Admin.String()+path, nil)
-	if err != nil {
-		return nil, fmt.Errorf("ask Envoy for %s: %w", path, err)
+// Exited is closed when the process has ended, by whatever cause.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// signal sends to the process; one that has ended already is no error.
+func (p *Process) signal(s os.Signal) error {
+	if err := p.process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s to Envoy: %w", s, err)
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("ask Envoy for %s: %w", path, err)
-	}
-	body, err := io.ReadAll(response.Body)
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return nil, fmt.Errorf("ask Envoy for %s: %w", path, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return body, fmt.Errorf("ask Envoy for %s: %s: %s", path, response.Status, strings.TrimSpace(string(body)))
-	}
-	return body, nil
+	return nil
 }
 
-// Log is the last part of what the Envoy has logged.
-func (p *Process) Log() string {
-	const most = 8 << 10
-	bytes, err := os.ReadFile(filepath.Join(p.dir, "log"))
-	if err != nil {
-		return ""
-	}
-	return string(bytes[max(len(bytes)-most, 0):])
-}
-
-// signal sends to the process while it runs.
-func (p *Process) signal(s syscall.Signal) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.pid == 0 {
-		return nil
-	}
-	return syscall.Kill(p.pid, s)
-}
-
-// Pause freezes the process: its connections stay open and nothing answers.
+// Pause freezes the process: its connections stay open, the kernel accepts new ones, and nothing answers.
 func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
 
 // Resume lets a paused process go on.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
 
-// Kill ends the process at once, as a crash would.
+// Kill ends the process at once, paused or not, as a crash would. It returns when the process is gone.
 func (p *Process) Kill() error {
 	err := p.signal(syscall.SIGKILL)
 	<-p.exited
-	return errors.Join(err, p.clean())
+	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// Stop asks the process to end, and ends it when it has not after a grace time.
+// Stop asks the process to end, and kills it when it has not after three seconds.
 func (p *Process) Stop() error {
 	const grace = 3 * time.Second
-	err := errors.Join(p.Resume(), p.signal(syscall.SIGTERM))
+	err := errors.Join(p.signal(syscall.SIGTERM), p.Resume())
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-p.exited:
-		return errors.Join(err, p.clean())
 	case <-timer.C:
-		return errors.Join(err, p.Kill())
 	}
-}
-
-// Exited is closed when the process has ended.
-func (p *Process) Exited() <-chan struct{} { return p.exited }
-
-func (p *Process) clean() error {
-	if err := p.log.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
-		return err
-	}
-	return os.RemoveAll(p.dir)
-}
-
-// Validate checks a bootstrap with `envoy --mode validate`.
-func Validate(ctx context.Context, bootstrap []byte) error {
-	binary, err := Binary()
-	if err != nil {
-		return err
-	}
-	out, err := exec.CommandContext(ctx, binary, "--mode", "validate", "--disable-hot-restart", "--config-yaml", string(bootstrap)).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("Envoy refuses the bootstrap: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	return nil
+	return errors.Join(err, p.Kill())
 }
