@@ -7,6 +7,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	match "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"github.com/meridian-mesh/meridian/xds"
 )
@@ -89,7 +90,7 @@ func localReplies() *hcm.LocalReplyConfig {
 	return &hcm.LocalReplyConfig{Mappers: []*hcm.ResponseMapper{
 		bodyTooLarge.replaces(statusIs(413)),
 		noCapacity.replaces(flags("UO")),
-		unsatisfiable.replaces(both(dead, requestHas(xds.HeaderPinned))),
+		unsatisfiable.replaces(both(dead, either(requestHas(xds.HeaderPinned), rememberedPinned()))),
 		noHealthy.replaces(dead),
 	}}
 }
@@ -106,6 +107,18 @@ func statusIs(code uint32) *accesslog.AccessLogFilter {
 func requestHas(header string) *accesslog.AccessLogFilter {
 	return &accesslog.AccessLogFilter{FilterSpecifier: &accesslog.AccessLogFilter_HeaderFilter{HeaderFilter: &accesslog.HeaderFilter{
 		Header: &route.HeaderMatcher{Name: header, HeaderMatchSpecifier: &route.HeaderMatcher_PresentMatch{PresentMatch: true}}}}}
+}
+
+// rememberedPinned holds where rememberPinned has seen the header.
+func rememberedPinned() *accesslog.AccessLogFilter {
+	return &accesslog.AccessLogFilter{FilterSpecifier: &accesslog.AccessLogFilter_MetadataFilter{MetadataFilter: &accesslog.MetadataFilter{
+		MatchIfKeyNotFound: boolValue(false), Matcher: &match.MetadataMatcher{Filter: xds.MetadataNamespace,
+			Path:  []*match.MetadataMatcher_PathSegment{{Segment: &match.MetadataMatcher_PathSegment_Key{Key: "pinned"}}},
+			Value: &match.ValueMatcher{MatchPattern: &match.ValueMatcher_PresentMatch{PresentMatch: true}}}}}}
+}
+
+func either(filters ...*accesslog.AccessLogFilter) *accesslog.AccessLogFilter {
+	return &accesslog.AccessLogFilter{FilterSpecifier: &accesslog.AccessLogFilter_OrFilter{OrFilter: &accesslog.OrFilter{Filters: filters}}}
 }
 
 func both(filters ...*accesslog.AccessLogFilter) *accesslog.AccessLogFilter {

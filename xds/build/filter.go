@@ -13,6 +13,7 @@ import (
 	extauthz "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	geoip "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/geoip/v3"
 	headermutation "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
+	headermetadata "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
 	jsonmetadata "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/json_to_metadata/v3"
 	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	filterstate "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_filter_state/v3"
@@ -138,6 +139,14 @@ func (d dimension) set(c *collector, group string) *match.Matcher_OnMatch {
 	return then(c, group, &composite.ExecuteFilterAction{
 		TypedConfig: extension("envoy.filters.http.header_mutation", c.any(mutations(appendHeader(d.groupHeader, group)))),
 	})
+}
+
+// rememberPinned keeps, beside the headers, that a request is pinned: an answer of Envoy's own may come after the headers
+// were stripped for a server.
+func rememberPinned(c *collector) *hcm.HttpFilter {
+	return httpFilter(c, "envoy.filters.http.header_to_metadata", &headermetadata.Config{RequestRules: []*headermetadata.Config_Rule{{
+		Header: xds.HeaderPinned, OnHeaderPresent: &headermetadata.Config_KeyValuePair{MetadataNamespace: xds.MetadataNamespace, Key: "pinned"},
+	}}})
 }
 
 // rerouted makes Envoy choose the route anew, now that the headers that decide are set.

@@ -37,7 +37,7 @@ func (b *builder) hops(c *collector) {
 
 // innerManager handles requests that a gateway has admitted: nothing about the client is decided here.
 func innerManager(c *collector, name string) *hcm.HttpConnectionManager {
-	m := httpManager(name, []*hcm.HttpFilter{httpFilter(c, "envoy.filters.http.router", &router.Router{SuppressEnvoyHeaders: true})})
+	m := httpManager(name, []*hcm.HttpFilter{rememberPinned(c), httpFilter(c, "envoy.filters.http.router", &router.Router{SuppressEnvoyHeaders: true})})
 	m.CodecType = hcm.HttpConnectionManager_HTTP2
 	m.SkipXffAppend = true
 	m.GenerateRequestId = boolValue(false)

@@ -31,6 +31,8 @@ type Mesh struct {
 	clusters []*Member
 	plane    *controlplane.Plane
 	end      context.CancelFunc
+	endPlane context.CancelFunc
+	planeRan chan struct{}
 	running  *errgroup.Group
 }
 
@@ -96,7 +98,12 @@ func (m *Mesh) start(ctx, run context.Context) error {
 	if err := m.writePolicies(); err != nil {
 		return err
 	}
-	m.running.Go(func() error { return m.plane.Run(run) })
+	planeRun, endPlane := context.WithCancel(run)
+	m.endPlane, m.planeRan = endPlane, make(chan struct{})
+	m.running.Go(func() error {
+		defer close(m.planeRan)
+		return m.plane.Run(planeRun)
+	})
 	return m.startGateways(ctx)
 }
 
@@ -177,6 +184,12 @@ func (m *Mesh) Stop() error {
 	}
 	m.end()
 	return errors.Join(append(errs, m.running.Wait(), os.RemoveAll(m.dir))...)
+}
+
+// StopPlane ends the control plane and leaves everything else running.
+func (m *Mesh) StopPlane() {
+	m.endPlane()
+	<-m.planeRan
 }
 
 // Plane is the mesh's control plane.
