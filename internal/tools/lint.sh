@@ -1,10 +1,26 @@
 #!/bin/sh
-# Formatting and linters. Each tool is installed into .tools/bin at a pinned version.
+# Checks formatting and runs the linters. Each is installed into .tools/lint at a pinned version, the first time in some
+# minutes.
 set -eu
 cd "$(dirname "$0")/../.."
-bin="$PWD/.tools/bin"
-unformatted=$(gofmt -l $(git ls-files '*.go'))
-[ -z "$unformatted" ] || { echo "gofmt: not formatted: $unformatted" >&2; exit 1; }
+
+# tool prints the path of a linter, installed if need be. Usage: tool VERSION PACKAGE
+tool() {
+  dir="$PWD/.tools/lint/$1" name=${2##*/}
+  [ -x "$dir/$name" ] || {
+    echo "make lint: installing $name $1" >&2
+    GOBIN="$dir" go install "$2@$1" >&2
+  }
+  echo "$dir/$name"
+}
+
+unformatted=$(gofmt -l .)
+[ -z "$unformatted" ] || {
+  echo "make lint: run gofmt -w on: $unformatted" >&2
+  exit 1
+}
 go vet ./...
-[ -x "$bin/staticcheck" ] || GOBIN="$bin" go install honnef.co/go/tools/cmd/staticcheck@v0.8.2
-"$bin/staticcheck" ./...
+staticcheck=$(tool v0.8.2 honnef.co/go/tools/cmd/staticcheck)
+"$staticcheck" ./...
+golangci=$(tool v2.15.0 github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+"$golangci" run ./...
