@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	listener "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	headermetadata "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
+	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpproxy "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/meridian-mesh/meridian/xds"
 )
@@ -27,21 +27,25 @@ func (k *walk) listeners() {
 	}
 }
 
-// edge walks a listener that accepts clients.
-func (k *walk) edge(name string, l *listener.Listener) {
-	chains := l.GetFilterChains()
-	if l.GetDefaultFilterChain() != nil {
-		chains = append(slices.Clone(chains), l.GetDefaultFilterChain())
+// chainsOf are a listener's filter chains, with the one for whatever no other accepts.
+func chainsOf(l *listener.Listener) []*listener.FilterChain {
+	if l.GetDefaultFilterChain() == nil {
+		return l.GetFilterChains()
 	}
-	for _, chain := range chains {
+	return append(slices.Clone(l.GetFilterChains()), l.GetDefaultFilterChain())
+}
+
+// proxies gives the proxy at the end of each filter chain to what handles its kind. Nothing else may be in a chain.
+func (k *walk) proxies(name string, l *listener.Listener, http func(*listener.FilterChain, *hcm.HttpConnectionManager), tcp func(*listener.FilterChain, *tcpproxy.TcpProxy)) {
+	for _, chain := range chainsOf(l) {
 		for _, f := range chain.GetFilters() {
-			var http hcm.HttpConnectionManager
-			var tcp tcpproxy.TcpProxy
+			var m hcm.HttpConnectionManager
+			var p tcpproxy.TcpProxy
 			switch {
-			case unpackAny(f.GetTypedConfig(), &http):
-				k.http(name, &http)
-			case unpackAny(f.GetTypedConfig(), &tcp):
-				k.tcp(name, &tcp)
+			case http != nil && unpackAny(f.GetTypedConfig(), &m):
+				http(chain, &m)
+			case tcp != nil && unpackAny(f.GetTypedConfig(), &p):
+				tcp(chain, &p)
 			default:
 				k.notAnalysable(name, "network filter %s (%s)", f.GetName(), typeOf(f.GetTypedConfig().GetTypeUrl()))
 			}
@@ -49,105 +53,100 @@ func (k *walk) edge(name string, l *listener.Listener) {
 	}
 }
 
-// tcp checks what a TCP listener's connections reach. They carry nothing that a rule could match but their service.
-func (k *walk) tcp(name string, p *tcpproxy.TcpProxy) {
+// edge walks a listener that accepts clients.
+func (k *walk) edge(name string, l *listener.Listener) {
+	k.proxies(name, l, func(_ *listener.FilterChain, m *hcm.HttpConnectionManager) { k.edgeHTTP(name, m) },
+		func(_ *listener.FilterChain, p *tcpproxy.TcpProxy) { k.edgeTCP(name, p) })
+}
+
+// edgeHTTP judges all that a client's request can come to, for every kind of request that can be told apart.
+func (k *walk) edgeHTTP(name string, m *hcm.HttpConnectionManager) {
+	key := admissionKey{name, k.config.version(xds.TypeListener, name), k.config.version(xds.TypeRoute, m.GetRds().GetRouteConfigName())}
+	admitted, ok := k.admitted[key]
+	if !ok {
+		before := len(k.violations)
+		admitted = k.admit(name, m)
+		if len(k.violations) == before {
+			k.admitted[key] = admitted
+		}
+	}
+	for _, a := range admitted {
+		k.judge(a)
+	}
+}
+
+// edgeTCP judges what a TCP listener's connections reach. They carry nothing that a rule could match but their service.
+func (k *walk) edgeTCP(name string, p *tcpproxy.TcpProxy) {
+	var someone subject
+	bound, refusing := k.rules.binding(someone)
 	for _, c := range tcpClusters(p) {
 		service, class, ok := xds.ParseClassCluster(c)
 		if !ok {
 			k.notAnalysable(name, "TCP to cluster %s, which is not of a class", c)
 			continue
 		}
-		k.judge(leafOf{resource: name, route: "tcp", cluster: c, service: service, class: class}, subject{})
-	}
-	if len(tcpClusters(p)) == 0 || p.GetOnDemand() != nil || p.GetTunnelingConfig() != nil {
-		k.notAnalysable(name, "a TCP proxy whose clusters are not certain")
+		k.judge(admission{&kind{someone, bound, refusing}, &target{resource: name, route: "tcp", cluster: c, service: service, class: class}})
 	}
 }
 
 func tcpClusters(p *tcpproxy.TcpProxy) []string {
-	var names []string
-	if c := p.GetCluster(); c != "" {
-		names = append(names, c)
+	if p.GetWeightedClusters() == nil {
+		return []string{p.GetCluster()}
 	}
+	var names []string
 	for _, w := range p.GetWeightedClusters().GetClusters() {
 		names = append(names, w.GetName())
 	}
 	return names
 }
 
-// routesOf are a connection manager's routes, its own or over RDS.
-func (k *walk) routesOf(name string, m *hcm.HttpConnectionManager) *route.RouteConfiguration {
-	if r := m.GetRouteConfig(); r != nil {
+// routesOf are a connection manager's routes, its own or over RDS; nil where they can't be read.
+func (k *walk) routesOf(name string, m *hcm.HttpConnectionManager) *routing {
+	c := m.GetRouteConfig()
+	if c == nil {
+		var ok bool
+		if c, ok = k.config.routeConfiguration(m.GetRds().GetRouteConfigName()); !ok {
+			return nil // said by the structure
+		}
+	}
+	if r, ok := k.routings[c]; ok {
 		return r
 	}
-	rds := m.GetRds().GetRouteConfigName()
-	if rds == "" {
-		k.notAnalysable(name, "routes that come neither with the listener nor over RDS")
-		return nil
-	}
-	r, ok := k.config.routes[rds]
-	if !ok {
-		k.report(Violation{Code: Dangling, Resource: name, Detail: "route configuration " + rds + " is not there"})
-		return nil
-	}
-	if r.GetVhds() != nil || len(r.GetClusterSpecifierPlugins()) > 0 || len(r.GetTypedPerFilterConfig()) > 0 {
-		k.notAnalysable(rds, "virtual hosts, clusters or filters that are configured elsewhere")
-	}
+	r, err := readRouting(c)
+	k.follow(name, err)
+	k.routings[c] = r
 	return r
 }
 
-// http walks a client-facing connection manager, for every kind of request that can be told apart.
-func (k *walk) http(name string, m *hcm.HttpConnectionManager) {
-	c := k.readChain(name, m)
-	routes := k.routesOf(name, m)
-	if routes == nil {
-		return
+// targets are all that a request with such headers can be sent to; what can't be followed is reported.
+func (k *walk) targets(r *routing, h headers) []*target {
+	if r == nil {
+		return nil
 	}
-	seen := map[string]map[string]bool{}
-	c.values(seen)
-	for _, v := range routes.GetVirtualHosts() {
-		if v.GetMatcher() != nil {
-			valuesIn(v.GetMatcher(), seen)
-		}
-	}
-	for _, s := range k.rules.subjects(seen, k.gateway) {
-		h, err := c.run(k, s)
-		if err != nil {
-			k.follow(name, err)
-			return
-		}
-		for _, v := range routes.GetVirtualHosts() {
-			k.virtualHost(routes.GetName(), v, h, s)
-		}
-	}
+	all, err := r.targets(h)
+	k.follow(r.name, err)
+	return all
 }
 
-// virtualHost judges every route that a request with such headers can come to.
-func (k *walk) virtualHost(resource string, v *route.VirtualHost, h headers, s subject) {
-	for _, r := range k.routes(resource, v, h) {
-		for _, leaf := range k.leafs(resource, v, r) {
-			k.judge(leaf, s)
-		}
+// innerRoutes are the routes of a listener between gateways, which may have nothing but a router before them.
+func (k *walk) innerRoutes(name string, l *listener.Listener) []*routing {
+	if known, ok := k.inner[name]; ok {
+		return known
 	}
+	var all []*routing
+	k.proxies(name, l, func(_ *listener.FilterChain, m *hcm.HttpConnectionManager) {
+		k.onlyRouter(name, m)
+		all = append(all, k.routesOf(name, m))
+	}, nil)
+	k.inner[name] = all
+	return all
 }
 
-// routes are those that a request can come to: all of a list, or the leaves of a tree.
-func (k *walk) routes(resource string, v *route.VirtualHost, h headers) []*route.Route {
-	if len(v.GetTypedPerFilterConfig()) > 0 || len(v.GetRequestMirrorPolicies()) > 0 {
-		k.notAnalysable(resource, "virtual host %s has filters or mirrors of its own", v.GetName())
-	}
-	if v.GetMatcher() == nil {
-		return v.GetRoutes()
-	}
-	var routes []*route.Route
-	err := leaves(v.GetMatcher(), h, func(a *anypb.Any) error {
-		if a == nil {
-			return nil // Envoy answers 404 itself
+// onlyRouter checks that nothing but a router handles requests between gateways. What only notes a header is no matter.
+func (k *walk) onlyRouter(name string, m *hcm.HttpConnectionManager) {
+	for _, f := range m.GetHttpFilters() {
+		if !unpackAny(f.GetTypedConfig(), &router.Router{}) && !unpackAny(f.GetTypedConfig(), &headermetadata.Config{}) {
+			k.notAnalysable(name, "HTTP filter %s between gateways", f.GetName())
 		}
-		r, err := k.routeOf(a)
-		routes = append(routes, r)
-		return err
-	})
-	k.follow(resource, err)
-	return routes
+	}
 }

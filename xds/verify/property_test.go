@@ -84,7 +84,7 @@ func drawPolicies(t *rapid.T) string {
 		}
 		object("Residency", fmt.Sprintf("rule%d", r), "{match: {"+strings.Join(match, ", ")+"}, within: ["+some("within", "EU", "EEA", "DE", "IE", "GB", "US", "CH", "SG", "region/r0")+"]"+unknown+"}")
 	}
-	object("Gateway", "edge", "{listeners: [{name: http, port: 8080}], eastWest: {port: 9443, certificateFile: c, privateKeyFile: k, trustBundleDir: d}, location: {source: GeoIP, database: g}, tenantHeader: x-tenant}")
+	object("Gateway", "edge", "{listeners: [{name: http, port: 8080}], eastWest: {port: 9443, certificateFile: c, privateKeyFile: k, trustBundleDir: d}, location: {source: GeoIP, database: g.mmdb}, tenantHeader: x-tenant}")
 	return doc.String()
 }
 

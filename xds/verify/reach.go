@@ -1,210 +1,163 @@
 package verify
 
 import (
+	"cmp"
+	"net/netip"
+	"slices"
+
 	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpoint "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	aggregate "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
-	codec "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/upstream_codec/v3"
-	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	upstream "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 
 	"github.com/meridian-mesh/meridian/policies"
 )
 
-// reachKey is an Envoy cluster entered with a request for a service.
-type reachKey struct {
-	cluster string
-	service policies.ServiceName
+// site is where a request can get to: the servers of one pool, or the gateways of one cluster.
+type site struct {
+	occupant
+	// serverName is what gateways are asked for by TLS; empty for a server, and for gateways without TLS.
+	serverName string
+	// via is the Envoy cluster that led there.
+	via string
+	// address is one of those that are there.
+	address netip.AddrPort
 }
 
-// reach is every place that a request for a service can get to through a cluster: at every priority, whatever is healthy.
-func (k *walk) reach(name string, service policies.ServiceName) []place {
-	key := reachKey{name, service}
-	if places, done := k.reached[key]; done {
-		return places // while under way it is empty: a cycle adds nothing
+// entry is an Envoy cluster or an internal listener, entered with a request for a service. An empty service is any.
+type entry struct {
+	cluster, listener string
+	service           policies.ServiceName
+}
+
+// reached is every site behind an entry.
+type reached struct {
+	sites []site
+	done  bool
+}
+
+// add notes a site once: any one address will do to show it.
+func (r *reached) add(s site) {
+	if !slices.ContainsFunc(r.sites, func(o site) bool {
+		return o.occupant == s.occupant && o.serverName == s.serverName && o.via == s.via
+	}) {
+		r.sites = append(r.sites, s)
 	}
-	k.reached[key] = nil
-	c, ok := k.config.clusters[name]
+}
+
+// reach is every site that a request for a service can get to through a cluster: at every priority, whatever is healthy.
+func (k *walk) reach(e entry) []site {
+	r, begun := k.reached[e]
+	if begun {
+		if !r.done {
+			k.report(Violation{Code: Loop, Resource: cmp.Or(e.listener, e.cluster), Detail: "it leads back to itself"})
+		}
+		return r.sites
+	}
+	r = &reached{}
+	k.reached[e] = r
+	if e.listener != "" {
+		k.throughHop(r, e)
+	} else {
+		k.throughCluster(r, e)
+	}
+	r.done = true
+	return r.sites
+}
+
+func (k *walk) throughCluster(r *reached, e entry) {
+	c, ok := k.config.clusters[e.cluster]
 	if !ok {
-		k.report(Violation{Code: Dangling, Resource: name, Cluster: name, Detail: "a route leads to a cluster that is not there"})
-		return nil
+		k.report(Violation{Code: Dangling, Resource: e.cluster, Cluster: e.cluster, Detail: "a route leads to a cluster that is not there"})
+		return
 	}
-	places := k.through(name, c, service)
-	k.reached[key] = places
-	return places
-}
-
-func (k *walk) through(name string, c *cluster.Cluster, service policies.ServiceName) []place {
-	k.upstreamFilters(name, c)
-	if custom := c.GetClusterType(); custom != nil {
-		return k.throughCustom(name, custom, service)
-	}
-	switch c.GetType() {
-	case cluster.Cluster_EDS:
-		return k.assignment(name, k.edsOf(name, c), service)
-	case cluster.Cluster_STATIC:
-		return k.assignment(name, c.GetLoadAssignment(), service)
-	}
-	k.notAnalysable(name, "a cluster of type %s: its addresses are not certain", c.GetType())
-	return nil
-}
-
-// throughCustom follows an aggregate to all of its clusters; another kind can't be followed.
-func (k *walk) throughCustom(name string, custom *cluster.Cluster_CustomClusterType, service policies.ServiceName) []place {
-	var a aggregate.ClusterConfig
-	if !unpackAny(custom.GetTypedConfig(), &a) {
-		k.notAnalysable(name, "a cluster of type %s", custom.GetName())
-		return nil
-	}
-	var places []place
-	for _, member := range a.GetClusters() {
-		places = append(places, k.reach(member, service)...)
-	}
-	return places
-}
-
-// upstreamFilters may change headers, and mirrors of the cluster get requests as well.
-func (k *walk) upstreamFilters(name string, c *cluster.Cluster) {
-	for key, options := range c.GetTypedExtensionProtocolOptions() {
-		var http upstream.HttpProtocolOptions
-		if !unpackAny(options, &http) {
-			k.notAnalysable(name, "protocol options %s", key)
-			continue
-		}
-		for _, f := range http.GetHttpFilters() {
-			if !stripsForged(filterMessage(f.GetTypedConfig())) && !unpackAny(f.GetTypedConfig(), &codec.UpstreamCodec{}) {
-				k.notAnalysable(name, "upstream filter %s", f.GetName())
+	if c.GetClusterType() != nil {
+		var members aggregate.ClusterConfig
+		unpackAny(c.GetClusterType().GetTypedConfig(), &members) // other kinds were refused by their shape
+		for _, member := range members.GetClusters() {
+			for _, s := range k.reach(entry{cluster: member, service: e.service}) {
+				r.add(s)
 			}
 		}
-		if len(http.GetRequestMirrorPolicies()) > 0 {
-			k.notAnalysable(name, "requests are mirrored by the cluster")
+		return
+	}
+	for _, host := range k.hosts(e.cluster, c) {
+		for _, address := range addressesOf(host) {
+			k.throughAddress(r, e, c, host, address)
 		}
 	}
-	for _, f := range c.GetFilters() {
-		k.notAnalysable(name, "upstream network filter %s", f.GetName())
-	}
 }
 
-func (k *walk) edsOf(name string, c *cluster.Cluster) *endpoint.ClusterLoadAssignment {
-	source := c.GetEdsClusterConfig()
-	if source.GetEdsConfig().GetAds() == nil {
-		k.notAnalysable(name, "endpoints that don't come over ADS")
+// hosts are a cluster's endpoints, of all priorities.
+func (k *walk) hosts(name string, c *cluster.Cluster) []*endpoint.LbEndpoint {
+	assignment := c.GetLoadAssignment()
+	if c.GetType() == cluster.Cluster_EDS {
+		assignment = k.config.endpoints[cmp.Or(c.GetEdsClusterConfig().GetServiceName(), name)]
 	}
-	eds := source.GetServiceName()
-	if eds == "" {
-		eds = name
+	var hosts []*endpoint.LbEndpoint
+	for _, l := range assignment.GetEndpoints() {
+		hosts = append(hosts, l.GetLbEndpoints()...)
 	}
-	a, ok := k.config.endpoints[eds]
-	if !ok {
-		k.report(Violation{Code: Dangling, Resource: name, Cluster: name, Detail: "the cluster's endpoints are not there"})
-	}
-	return a
+	return hosts
 }
 
-// assignment follows every endpoint of every priority.
-func (k *walk) assignment(name string, a *endpoint.ClusterLoadAssignment, service policies.ServiceName) []place {
-	var places []place
-	for _, l := range a.GetEndpoints() {
-		for _, e := range l.GetLbEndpoints() {
-			if e.GetEndpointName() != "" {
-				k.notAnalysable(name, "an endpoint by name")
-				continue
-			}
-			addresses := []*core.Address{e.GetEndpoint().GetAddress()}
-			for _, more := range e.GetEndpoint().GetAdditionalAddresses() {
-				addresses = append(addresses, more.GetAddress())
-			}
-			if hc := e.GetEndpoint().GetHealthCheckConfig().GetAddress(); hc != nil {
-				addresses = append(addresses, hc)
-			}
-			for _, address := range addresses {
-				places = append(places, k.endpoint(name, address, service)...)
-			}
-		}
+// addressesOf are all at which a host may be dialled or checked.
+func addressesOf(host *endpoint.LbEndpoint) []*core.Address {
+	e := host.GetEndpoint()
+	addresses := []*core.Address{e.GetAddress()}
+	for _, more := range e.GetAdditionalAddresses() {
+		addresses = append(addresses, more.GetAddress())
 	}
-	return places
+	if a := e.GetHealthCheckConfig().GetAddress(); a != nil {
+		addresses = append(addresses, a)
+	}
+	return addresses
 }
 
-// endpoint is where an address is, or where the inner hop behind it leads.
-func (k *walk) endpoint(name string, address *core.Address, service policies.ServiceName) []place {
+func (k *walk) throughAddress(r *reached, e entry, c *cluster.Cluster, host *endpoint.LbEndpoint, address *core.Address) {
 	if internal := address.GetEnvoyInternalAddress(); internal != nil {
-		return k.hop(name, internal.GetServerListenerName(), service)
+		for _, s := range k.reach(entry{listener: internal.GetServerListenerName(), service: e.service}) {
+			r.add(s)
+		}
+		return
 	}
 	at, ok := socket(address)
 	if !ok {
-		k.notAnalysable(name, "an address that is not an IP and a port")
-		return nil
+		k.notAnalysable(e.cluster, "an address that is not an IP and a port")
+		return
 	}
-	p, ok := k.locate(at, service)
-	if !ok {
-		k.report(Violation{Code: UnknownAddress, Resource: name, Cluster: name, Address: at})
-		return nil
+	found := k.atlas.find(at, e.service)
+	if len(found) == 0 {
+		k.report(Violation{Code: UnknownAddress, Resource: e.cluster, Cluster: e.cluster, Address: at, Detail: "it is in no pool and is no cluster's gateway"})
 	}
-	p.via = name
-	if p.gateway && service == "" {
-		return k.anyServiceAt(p)
-	}
-	return []place{p}
-}
-
-// anyServiceAt is a gateway that is entered for a service that is not certain: for any that has a pool behind it.
-func (k *walk) anyServiceAt(gateway place) []place {
-	var places []place
-	for _, pool := range k.world.Pools() {
-		if pool.Key.Cluster == gateway.cluster {
-			gateway.service = pool.Key.Service
-			places = append(places, gateway)
+	for _, o := range found {
+		s := site{occupant: o, via: e.cluster, address: at}
+		if o.gateway {
+			s.serverName = k.upstreamPeer(e.cluster, o.cluster, socketFor(c, host))
 		}
+		r.add(s)
 	}
-	return places
 }
 
-// hop follows a request for a service through an internal listener.
-func (k *walk) hop(name, listener string, service policies.ServiceName) []place {
-	l, ok := k.config.listeners[listener]
+// throughHop follows a request for a service through an internal listener.
+func (k *walk) throughHop(r *reached, e entry) {
+	l, ok := k.config.listeners[e.listener]
 	if !ok || l.GetInternalListener() == nil {
-		k.report(Violation{Code: Dangling, Resource: name, Cluster: name, Detail: "internal listener " + listener + " is not there"})
-		return nil
+		k.report(Violation{Code: Dangling, Resource: e.listener, Detail: "an endpoint leads to an internal listener that is not there"})
+		return
 	}
-	h := headers{known: map[string]string{}, free: map[string]bool{":path": true, ":authority": true, headerClass: true}}
-	if service != "" {
-		h.known[headerService] = string(service)
-	} else {
-		h.free[headerService] = true
+	h := headers{listed: map[string]value{}}
+	if e.service != "" {
+		h.set(headerService, string(e.service))
 	}
-	var places []place
-	for _, m := range k.managers(listener) {
-		routes := k.routesOf(listener, m)
-		for _, v := range routes.GetVirtualHosts() {
-			for _, r := range k.routes(routes.GetName(), v, h) {
-				for _, leaf := range k.leafs(routes.GetName(), v, r) {
-					places = append(places, k.reach(leaf.cluster, service)...)
-				}
+	for _, routes := range k.innerRoutes(e.listener, l) {
+		for _, t := range k.targets(routes, h) {
+			if t.names() {
+				k.notAnalysable(e.listener, "route %s changes for which service or class a request is", t.route)
+			}
+			for _, s := range k.reach(entry{cluster: t.cluster, service: e.service}) {
+				r.add(s)
 			}
 		}
 	}
-	return places
-}
-
-// managers are the HTTP connection managers of a listener between gateways, which must have nothing but a router.
-func (k *walk) managers(listener string) []*hcm.HttpConnectionManager {
-	l := k.config.listeners[listener]
-	var all []*hcm.HttpConnectionManager
-	for _, chain := range l.GetFilterChains() {
-		for _, f := range chain.GetFilters() {
-			m := &hcm.HttpConnectionManager{}
-			if !unpackAny(f.GetTypedConfig(), m) {
-				continue
-			}
-			if len(m.GetHttpFilters()) != 1 || m.GetHttpFilters()[0].GetName() != "envoy.filters.http.router" {
-				k.notAnalysable(listener, "filters other than the router between gateways")
-			}
-			all = append(all, m)
-		}
-	}
-	if len(all) == 0 {
-		k.notAnalysable(listener, "no HTTP connection manager")
-	}
-	return all
 }

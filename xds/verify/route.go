@@ -2,6 +2,8 @@ package verify
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -10,130 +12,180 @@ import (
 
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/world"
+	"github.com/meridian-mesh/meridian/xds"
 )
 
-// leafOf is one Envoy cluster that a route sends requests to, and as what.
-type leafOf struct {
+const (
+	headerService = xds.HeaderService
+	headerClass   = xds.HeaderClass
+)
+
+// target is one Envoy cluster that a route sends requests to, and for which service and class. An empty one is not said.
+type target struct {
 	resource, route, cluster string
 	service                  policies.ServiceName
 	class                    world.ClassID
 }
 
-// routeOf reads the route in a match action, once for each place that it stands in.
-func (k *walk) routeOf(a *anypb.Any) (*route.Route, error) {
-	if r, ok := k.actions[a]; ok {
-		return r, nil
+// names says whether the route says anything about service or class.
+func (t *target) names() bool { return t.service != "" || t.class != "" }
+
+// routing is a route configuration, read once so that it can be walked for many requests.
+type routing struct {
+	name  string
+	hosts []host
+	read  map[content][]*target
+}
+
+// host is a virtual host: a tree, or else a list.
+type host struct {
+	tree *node
+	list [][]*target
+}
+
+// readRouting reads a route configuration.
+func readRouting(c *route.RouteConfiguration) (*routing, error) {
+	r := &routing{name: c.GetName(), read: map[content][]*target{}}
+	for _, v := range c.GetVirtualHosts() {
+		var h host
+		if v.GetMatcher() != nil {
+			tree, err := readTree(v.GetMatcher())
+			if err != nil {
+				return nil, err
+			}
+			h.tree = tree
+		}
+		for _, one := range v.GetRoutes() {
+			targets, err := targetsOf(r.name, one)
+			if err != nil {
+				return nil, err
+			}
+			h.list = append(h.list, targets)
+		}
+		r.hosts = append(r.hosts, h)
 	}
-	r := &route.Route{}
-	if !unpackAny(a, r) {
-		return nil, fmt.Errorf("%w: an action that is not a route (%s)", errNotAnalysable, typeOf(a.GetTypeUrl()))
-	}
-	k.actions[a] = r
 	return r, nil
 }
 
-// leafs are the clusters that a route sends to: all of its weighted ones, and all of its mirrors.
-func (k *walk) leafs(resource string, v *route.VirtualHost, r *route.Route) []leafOf {
-	if r == nil || r.GetDirectResponse() != nil {
-		return nil
-	}
-	a := r.GetRoute()
-	if why := uncertain(r); why != "" || a == nil {
-		k.notAnalysable(resource, "route %s: %s", r.GetName(), why)
-		return nil
-	}
-	named := func(cluster string, added ...[]*core.HeaderValueOption) leafOf {
-		leaf := leafOf{resource: resource, route: r.GetName(), cluster: cluster}
-		for _, options := range append(added, r.GetRequestHeadersToAdd(), v.GetRequestHeadersToAdd()) {
-			for _, o := range options {
-				switch strings.ToLower(o.GetHeader().GetKey()) {
-				case headerService:
-					leaf.service = policies.ServiceName(o.GetHeader().GetValue())
-				case headerClass:
-					leaf.class = world.ClassID(o.GetHeader().GetValue())
-				}
-			}
+// inputs are the headers that the trees look at, sorted, and the values that they look for.
+func (r *routing) inputs() (names []string, seen map[string]map[string]bool) {
+	seen = map[string]map[string]bool{}
+	for _, h := range r.hosts {
+		if h.tree != nil {
+			h.tree.values(seen)
 		}
-		return leaf
 	}
-	var all []leafOf
-	if c := a.GetCluster(); c != "" {
-		all = append(all, named(c))
-	}
-	for _, w := range a.GetWeightedClusters().GetClusters() {
-		if w.GetClusterHeader() != "" || len(w.GetTypedPerFilterConfig()) > 0 {
-			k.notAnalysable(resource, "route %s: a weighted cluster that a header chooses or filters change", r.GetName())
-		}
-		all = append(all, named(w.GetName(), w.GetRequestHeadersToAdd()))
-	}
-	for _, m := range a.GetRequestMirrorPolicies() {
-		all = append(all, named(m.GetCluster()))
-	}
-	return all
+	return slices.Sorted(maps.Keys(seen)), seen
 }
 
-// uncertain says why a route's clusters can't be told; empty where they can.
-func uncertain(r *route.Route) string {
-	a := r.GetRoute()
+// targets are all that a request with such headers can be sent to, whatever its host: of a list all routes, whatever
+// they match.
+func (r *routing) targets(h headers) ([]*target, error) {
+	var all []*target
+	for _, host := range r.hosts {
+		for _, targets := range host.list {
+			all = append(all, targets...)
+		}
+		if host.tree == nil {
+			continue
+		}
+		if _, err := host.tree.leaves(h, func(a *anypb.Any) error {
+			targets, err := r.action(a)
+			all = append(all, targets...)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// action reads the route in a match action. Trees hold many that are equal.
+func (r *routing) action(a *anypb.Any) ([]*target, error) {
+	if targets, ok := r.read[content{a.TypeUrl, string(a.Value)}]; ok {
+		return targets, nil
+	}
+	var one route.Route
+	if !unpackAny(a, &one) {
+		return nil, fmt.Errorf("%w: an action that is not a route (%s)", errNotAnalysable, typeOf(a.GetTypeUrl()))
+	}
+	targets, err := targetsOf(r.name, &one)
+	if err == nil {
+		r.read[content{a.TypeUrl, string(a.Value)}] = targets
+	}
+	return targets, err
+}
+
+// bufferFilter is the one filter that a route may configure for itself: it bounds a body, and sets nothing.
+const bufferFilter = "envoy.filters.http.buffer"
+
+// targetsOf are the clusters that a route sends to: all of its weighted ones, and all of its mirrors.
+func targetsOf(resource string, r *route.Route) ([]*target, error) {
 	for name := range r.GetTypedPerFilterConfig() {
-		if name != "envoy.filters.http.buffer" {
-			return "it reconfigures filter " + name
+		if name != bufferFilter {
+			return nil, fmt.Errorf("%w: route %s reconfigures filter %s", errNotAnalysable, r.GetName(), name)
 		}
 	}
-	switch {
-	case r.GetRedirect() != nil:
-		return "it redirects"
-	case a == nil:
-		return "it is neither a route nor an answer"
-	case a.GetClusterHeader() != "" || a.GetClusterSpecifierPlugin() != "" || a.GetInlineClusterSpecifierPlugin() != nil:
-		return "a header or plugin chooses the cluster"
-	case a.GetInternalRedirectPolicy() != nil:
-		return "it follows redirects of the server"
-	case a.GetCluster() == "" && a.GetWeightedClusters() == nil:
-		return "it names no cluster"
+	if r.GetDirectResponse() != nil {
+		return nil, nil
+	}
+	a := r.GetRoute()
+	var all []*target
+	for _, w := range a.GetWeightedClusters().GetClusters() {
+		all = append(all, &target{resource: resource, route: r.GetName(), cluster: w.GetName()})
+	}
+	if c := a.GetCluster(); c != "" {
+		all = append(all, &target{resource: resource, route: r.GetName(), cluster: c})
 	}
 	for _, m := range a.GetRequestMirrorPolicies() {
-		if m.GetCluster() == "" {
-			return "a header chooses the mirror"
+		all = append(all, &target{resource: resource, route: r.GetName(), cluster: m.GetCluster()})
+	}
+	for i, t := range all {
+		if t.cluster == "" {
+			return nil, fmt.Errorf("%w: route %s names no cluster", errNotAnalysable, r.GetName())
+		}
+		var own *route.WeightedCluster_ClusterWeight
+		if i < len(a.GetWeightedClusters().GetClusters()) {
+			own = a.GetWeightedClusters().GetClusters()[i]
+		}
+		// Envoy applies the headers of the weighted cluster first, then those of the route; of each, removals first.
+		if err := t.say(own.GetRequestHeadersToRemove(), own.GetRequestHeadersToAdd()); err != nil {
+			return nil, err
+		}
+		if err := t.say(r.GetRequestHeadersToRemove(), r.GetRequestHeadersToAdd()); err != nil {
+			return nil, err
 		}
 	}
-	return ""
+	return all, nil
 }
 
-// judge checks everything that a leaf reaches against the rules that bind a subject's request.
-func (k *walk) judge(leaf leafOf, s subject) {
-	key := judged{leaf, s}
-	if k.judgements[key] {
-		return
+// say applies the headers that name service and class.
+func (t *target) say(remove []string, add []*core.HeaderValueOption) error {
+	for _, name := range remove {
+		t.set(name, "")
 	}
-	k.judgements[key] = true
-	for _, p := range k.reach(leaf.cluster, leaf.service) {
-		v := Violation{Resource: leaf.resource, Route: leaf.route, Cluster: p.via, Address: p.address, Detail: s.String()}
-		if p.region == nil {
-			continue // reported where it was found
+	for _, o := range add {
+		name := strings.ToLower(o.GetHeader().GetKey())
+		if name != headerService && name != headerClass {
+			continue
 		}
-		v.Region = p.region.Metadata.Name
-		bound, refused := k.rules.binding(s, p.service)
-		if len(refused) > 0 {
-			v.Code, v.Policies = LocationUnknown, namesOf(refused)
-			k.report(v)
+		if !overwrites(o) || strings.Contains(o.GetHeader().GetValue(), "%") {
+			return fmt.Errorf("%w: route %s does not overwrite header %s by a constant", errNotAnalysable, t.route, name)
 		}
-		for _, r := range bound {
-			if !k.rules.inside(r, p.region) {
-				v.Code, v.Policies = OutsideBoundary, namesOf([]*policies.Residency{r})
-				k.report(v)
-			}
-		}
-		if want := world.ClassOf(namesOf(bound)); leaf.service != "" && p.service == leaf.service && leaf.class != want && len(refused) == 0 {
-			v.Code, v.Policies = WrongClass, namesOf(bound)
-			v.Detail = fmt.Sprintf("%s: passed on as class %q, the rules make it %q", s, leaf.class, want)
-			k.report(v)
-		}
+		t.set(name, o.GetHeader().GetValue())
+	}
+	return nil
+}
+
+func (t *target) set(header, text string) {
+	switch strings.ToLower(header) {
+	case headerService:
+		t.service = policies.ServiceName(text)
+	case headerClass:
+		t.class = world.ClassID(text)
 	}
 }
 
-// judged is a judgement that was made: the rules don't change during a walk.
-type judged struct {
-	leaf    leafOf
-	subject subject
+func overwrites(o *core.HeaderValueOption) bool {
+	return o.GetAppendAction() == core.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD
 }

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,32 +17,47 @@ type subject struct {
 	label   policies.DataLabel
 }
 
-func (s subject) String() string {
-	country := string(s.country)
-	if country == "" {
-		country = "unknown"
-	}
-	return "country " + country + ", tenant " + orNone(string(s.tenant)) + ", label " + orNone(string(s.label))
-}
+// These stand for every value that no rule and no table names. ZZ is no country: ISO 3166 leaves it to users.
+const (
+	unnamed        = "any other"
+	unnamedCountry = "ZZ"
+)
 
-func orNone(s string) string {
-	if s == "" {
-		return "none"
+func (s subject) String() string {
+	country := cmp.Or(string(s.country), "unknown")
+	if s.country == unnamedCountry {
+		country = unnamed
 	}
-	return s
+	return "country " + country + ", tenant " + cmp.Or(string(s.tenant), "none") + ", label " + cmp.Or(string(s.label), "none")
 }
 
 // rulebook reads the raw residency rules. It takes nothing from how plan or policies resolve them.
 type rulebook struct {
-	set    *policies.Set
+	rules  []*rule
 	custom map[string]geo.CountrySet
 }
 
+// rule is one policy, with what it permits.
+type rule struct {
+	*policies.Residency
+	inside map[policies.RegionName]bool
+}
+
+func (r *rule) name() policies.ResidencyName { return r.Metadata.Name }
+
+// permits says whether a region is inside the rule's boundary.
+func (r *rule) permits(region *policies.Region) bool { return r.inside[region.Metadata.Name] }
+
+// concerns says whether requests for a service can be bound by the rule; every rule concerns one that is not named.
+func (r *rule) concerns(service policies.ServiceName) bool {
+	return service == "" || len(r.Spec.Match.Services) == 0 || slices.Contains(r.Spec.Match.Services, service)
+}
+
 func newRulebook(set *policies.Set) *rulebook {
-	b := &rulebook{set: set, custom: map[string]geo.CountrySet{}}
+	b := &rulebook{custom: map[string]geo.CountrySet{}}
 	for _, r := range set.Residencies {
 		for _, j := range r.Spec.Jurisdictions {
-			var all geo.CountrySet
+			all := b.custom[j.Name]
 			for _, name := range j.Countries {
 				if countries, ok := geo.Jurisdiction(name); ok {
 					all = all.Union(countries)
@@ -49,67 +66,87 @@ func newRulebook(set *policies.Set) *rulebook {
 			b.custom[j.Name] = all
 		}
 	}
+	for i := range set.Residencies {
+		r := &rule{Residency: &set.Residencies[i], inside: map[policies.RegionName]bool{}}
+		for j := range set.Regions {
+			if b.within(r.Spec.Within, &set.Regions[j]) {
+				r.inside[set.Regions[j].Metadata.Name] = true
+			}
+		}
+		b.rules = append(b.rules, r)
+	}
+	slices.SortFunc(b.rules, func(x, y *rule) int { return cmp.Compare(x.name(), y.name()) })
 	return b
 }
 
-// binding are the rules that bind a subject's requests for a service; refused are those of them that need a location
-// which is not known.
-func (b *rulebook) binding(s subject, service policies.ServiceName) (bound, refused []*policies.Residency) {
-	for i := range b.set.Residencies {
-		r := &b.set.Residencies[i]
+// within says whether a region is in any of the named places.
+func (b *rulebook) within(names []string, region *policies.Region) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		if one, ok := strings.CutPrefix(name, "region/"); ok {
+			return one == string(region.Metadata.Name)
+		}
+		return slices.Contains(region.Spec.Jurisdictions, name) || b.countries(name).Contains(region.Spec.Place.Country)
+	})
+}
+
+// countries are those that a name stands for; none for a name that is not known.
+func (b *rulebook) countries(name string) geo.CountrySet {
+	if set, ok := geo.Jurisdiction(name); ok {
+		return set
+	}
+	return b.custom[name]
+}
+
+// find is a rule by name; nil where there is none.
+func (b *rulebook) find(name policies.ResidencyName) *rule {
+	i, ok := slices.BinarySearchFunc(b.rules, name, func(r *rule, n policies.ResidencyName) int { return cmp.Compare(r.name(), n) })
+	if !ok {
+		return nil
+	}
+	return b.rules[i]
+}
+
+// binding are the rules that bind a subject's requests for any service that they concern; refusing are those that need a
+// location which is not known.
+func (b *rulebook) binding(s subject) (bound, refusing []*rule) {
+	for _, r := range b.rules {
 		m := r.Spec.Match
-		if len(m.Tenants) > 0 && !slices.Contains(m.Tenants, s.tenant) ||
-			len(m.Labels) > 0 && !slices.Contains(m.Labels, s.label) ||
-			len(m.Services) > 0 && !slices.Contains(m.Services, service) {
+		if len(m.Tenants) > 0 && !slices.Contains(m.Tenants, s.tenant) || len(m.Labels) > 0 && !slices.Contains(m.Labels, s.label) {
 			continue
 		}
 		switch {
 		case len(m.Countries) == 0:
 			bound = append(bound, r)
 		case s.country != "":
-			if b.anyCovers(m.Countries, s.country) {
+			if slices.ContainsFunc(m.Countries, func(name string) bool { return b.countries(name).Contains(s.country) }) {
 				bound = append(bound, r)
 			}
 		case r.Spec.UnknownLocation == policies.UnknownPin:
 			bound = append(bound, r)
 		case r.Spec.UnknownLocation != policies.UnknownIgnore:
-			refused = append(refused, r)
+			refusing = append(refusing, r)
 		}
 	}
-	return bound, refused
+	return bound, refusing
 }
 
-func (b *rulebook) anyCovers(names []string, c geo.Country) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return b.covers(name, c) })
-}
-
-func (b *rulebook) covers(name string, c geo.Country) bool {
-	if set, ok := geo.Jurisdiction(name); ok {
-		return set.Contains(c)
-	}
-	return b.custom[name].Contains(c)
-}
-
-// inside says whether a region is inside a rule's boundary.
-func (b *rulebook) inside(r *policies.Residency, region *policies.Region) bool {
-	return slices.ContainsFunc(r.Spec.Within, func(name string) bool {
-		if one, ok := strings.CutPrefix(name, "region/"); ok {
-			return one == string(region.Metadata.Name)
+// concerning are those of some rules that concern a service.
+func concerning(rules []*rule, service policies.ServiceName) []policies.ResidencyName {
+	var names []policies.ResidencyName
+	for _, r := range rules {
+		if r.concerns(service) {
+			names = append(names, r.name())
 		}
-		return slices.Contains(region.Spec.Jurisdictions, name) || b.covers(name, region.Spec.Place.Country)
-	})
+	}
+	return names
 }
 
-// subjects are one of each kind of request that the rules or the given header values can tell apart.
-func (b *rulebook) subjects(seen map[string]map[string]bool, g *policies.Gateway) []subject {
+// subjects are one of each kind of request that the rules, or tables with the given values by header, can tell apart.
+func (b *rulebook) subjects(seen map[string]map[string]bool, countryHeader, tenantHeader, labelHeader string) []subject {
 	countries, tenants, labels := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, r := range b.set.Residencies {
+	for _, r := range b.rules {
 		for _, name := range r.Spec.Match.Countries {
-			set, ok := geo.Jurisdiction(name)
-			if !ok {
-				set = b.custom[name]
-			}
-			for _, c := range set.Countries() {
+			for _, c := range b.countries(name).Countries() {
 				countries[string(c)] = true
 			}
 		}
@@ -120,13 +157,13 @@ func (b *rulebook) subjects(seen map[string]map[string]bool, g *policies.Gateway
 			labels[string(l)] = true
 		}
 	}
-	merge(countries, seen[headerCountry])
-	merge(tenants, seen[g.Spec.TenantHeader])
-	merge(labels, seen[g.Spec.DataLabelHeader])
+	maps.Copy(countries, seen[countryHeader])
+	maps.Copy(tenants, seen[strings.ToLower(tenantHeader)])
+	maps.Copy(labels, seen[strings.ToLower(labelHeader)])
 	var all []subject
-	for _, c := range withUnnamed(countries, "ZZ") {
-		for _, t := range withUnnamed(tenants, "verify-unnamed") {
-			for _, l := range withUnnamed(labels, "verify-unnamed") {
+	for _, c := range withUnnamed(countries, unnamedCountry) {
+		for _, t := range withUnnamed(tenants, unnamed) {
+			for _, l := range withUnnamed(labels, unnamed) {
 				all = append(all, subject{geo.Country(c), policies.Tenant(t), policies.DataLabel(l)})
 			}
 		}
@@ -134,26 +171,9 @@ func (b *rulebook) subjects(seen map[string]map[string]bool, g *policies.Gateway
 	return all
 }
 
-func merge(into, from map[string]bool) {
-	for k := range from {
-		into[k] = true
-	}
-}
-
 // withUnnamed are the values, sorted, with none at all and one that nobody names.
 func withUnnamed(values map[string]bool, unnamed string) []string {
-	list := []string{"", unnamed}
-	for v := range values {
-		list = append(list, v)
-	}
+	list := append(slices.Collect(maps.Keys(values)), "", unnamed)
 	slices.Sort(list)
 	return slices.Compact(list)
-}
-
-func namesOf(rules []*policies.Residency) []policies.ResidencyName {
-	names := make([]policies.ResidencyName, len(rules))
-	for i, r := range rules {
-		names[i] = r.Metadata.Name
-	}
-	return names
 }

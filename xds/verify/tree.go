@@ -1,9 +1,12 @@
 package verify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	xdscore "github.com/cncf/xds/go/xds/core/v3"
@@ -14,133 +17,118 @@ import (
 
 var errNotAnalysable = errors.New("cannot be followed")
 
-// headers are a request's headers as far as they are known. A header in free can have any value: every branch on it
-// is taken.
-type headers struct {
-	known map[string]string
-	free  map[string]bool
+// node is a match tree, read once so that it can be walked for many requests.
+type node struct {
+	// action, with end, is what the request comes to; nil for nothing, which Envoy answers itself.
+	action *anypb.Any
+	end    bool
+	// tests are tried in order.
+	tests []test
+	none  *node
 }
 
-// leaves calls leaf with every action that a request can come to in a tree. Coming to nothing is leaf(nil).
-func leaves(m *match.Matcher, h headers, leaf func(*anypb.Any) error) error {
+// test looks at one header.
+type test struct {
+	header string
+	// exact and prefixes are a table; the longest prefix comes first.
+	exact    map[string]*node
+	prefixes []prefixed
+	// pattern and then are a predicate, unless pattern is nil. present says that it asks only whether there is a value.
+	pattern *regexp.Regexp
+	present bool
+	then    *node
+}
+
+type prefixed struct {
+	prefix string
+	to     *node
+}
+
+// readTree reads a matcher.
+func readTree(m *match.Matcher) (*node, error) {
+	none, err := readMatch(m.GetOnNoMatch())
+	if err != nil {
+		return nil, err
+	}
+	n := &node{none: none}
 	switch kind := m.GetMatcherType().(type) {
 	case *match.Matcher_MatcherTree_:
-		return treeLeaves(kind.MatcherTree, m.GetOnNoMatch(), h, leaf)
+		t, err := readTable(kind.MatcherTree)
+		n.tests = []test{t}
+		return n, err
 	case *match.Matcher_MatcherList_:
-		return listLeaves(kind.MatcherList, m.GetOnNoMatch(), h, leaf)
+		for _, f := range kind.MatcherList.GetMatchers() {
+			t, err := readPredicate(f)
+			if err != nil {
+				return nil, err
+			}
+			n.tests = append(n.tests, t)
+		}
+		return n, nil
 	}
-	return fmt.Errorf("%w: a matcher of an unknown kind", errNotAnalysable)
+	return nil, fmt.Errorf("%w: a matcher of an unknown kind", errNotAnalysable)
 }
 
-// onMatch follows what a match leads to.
-func onMatch(o *match.Matcher_OnMatch, h headers, leaf func(*anypb.Any) error) error {
+// readMatch reads what a match leads to.
+func readMatch(o *match.Matcher_OnMatch) (*node, error) {
 	switch {
 	case o == nil:
-		return leaf(nil)
+		return &node{end: true}, nil
 	case o.GetMatcher() != nil:
-		return leaves(o.GetMatcher(), h, leaf)
+		return readTree(o.GetMatcher())
 	case o.GetAction() != nil:
-		return leaf(o.GetAction().GetTypedConfig())
+		return &node{end: true, action: o.GetAction().GetTypedConfig()}, nil
 	}
-	return fmt.Errorf("%w: a match that leads nowhere", errNotAnalysable)
+	return nil, fmt.Errorf("%w: a match that leads nowhere", errNotAnalysable)
 }
 
-func treeLeaves(t *match.Matcher_MatcherTree, none *match.Matcher_OnMatch, h headers, leaf func(*anypb.Any) error) error {
+func readTable(t *match.Matcher_MatcherTree) (test, error) {
 	header, err := headerOf(t.GetInput())
 	if err != nil {
-		return err
+		return test{}, err
 	}
-	exact, prefixes := t.GetExactMatchMap().GetMap(), t.GetPrefixMatchMap().GetMap()
-	if t.GetExactMatchMap() == nil && t.GetPrefixMatchMap() == nil {
-		return fmt.Errorf("%w: a tree of an unknown kind", errNotAnalysable)
-	}
-	if h.free[header] {
-		for _, table := range []map[string]*match.Matcher_OnMatch{exact, prefixes} {
-			for _, to := range table {
-				if err := onMatch(to, h, leaf); err != nil {
-					return err
-				}
-			}
-		}
-		return onMatch(none, h, leaf)
-	}
-	value, present := h.known[header]
-	if !present {
-		return onMatch(none, h, leaf)
-	}
-	if to, ok := exact[value]; ok {
-		return onMatch(to, h, leaf)
-	}
-	if to := longest(prefixes, value); to != nil {
-		return onMatch(to, h, leaf)
-	}
-	return onMatch(none, h, leaf)
-}
-
-func longest(prefixes map[string]*match.Matcher_OnMatch, value string) *match.Matcher_OnMatch {
-	var found *match.Matcher_OnMatch
-	best := -1
-	for p, to := range prefixes {
-		if strings.HasPrefix(value, p) && len(p) > best {
-			found, best = to, len(p)
+	out := test{header: header, exact: map[string]*node{}}
+	for v, o := range t.GetExactMatchMap().GetMap() {
+		if out.exact[v], err = readMatch(o); err != nil {
+			return test{}, err
 		}
 	}
-	return found
-}
-
-func listLeaves(l *match.Matcher_MatcherList, none *match.Matcher_OnMatch, h headers, leaf func(*anypb.Any) error) error {
-	for _, m := range l.GetMatchers() {
-		holds, sure, err := predicate(m.GetPredicate(), h)
+	for p, o := range t.GetPrefixMatchMap().GetMap() {
+		to, err := readMatch(o)
 		if err != nil {
-			return err
+			return test{}, err
 		}
-		if holds || !sure {
-			if err := onMatch(m.GetOnMatch(), h, leaf); err != nil {
-				return err
-			}
-		}
-		if holds && sure {
-			return nil
-		}
+		out.prefixes = append(out.prefixes, prefixed{p, to})
 	}
-	return onMatch(none, h, leaf)
+	slices.SortFunc(out.prefixes, func(a, b prefixed) int {
+		return cmp.Or(cmp.Compare(len(b.prefix), len(a.prefix)), strings.Compare(a.prefix, b.prefix))
+	})
+	return out, nil
 }
 
-// predicate says whether a predicate holds, and whether that is sure.
-func predicate(p *match.Matcher_MatcherList_Predicate, h headers) (holds, sure bool, err error) {
-	single := p.GetSinglePredicate()
-	if single == nil || single.GetCustomMatch() != nil {
-		return false, false, fmt.Errorf("%w: a predicate of an unknown kind", errNotAnalysable)
-	}
+func readPredicate(f *match.Matcher_MatcherList_FieldMatcher) (test, error) {
+	single := f.GetPredicate().GetSinglePredicate()
 	header, err := headerOf(single.GetInput())
-	if err != nil || h.free[header] {
-		return false, false, err
+	if err != nil {
+		return test{}, err
 	}
-	value, present := h.known[header]
-	if !present {
-		return false, true, nil
-	}
-	holds, err = stringMatches(single.GetValueMatch(), value)
-	return holds, true, err
-}
-
-func stringMatches(m *match.StringMatcher, value string) (bool, error) {
-	if m.GetIgnoreCase() {
-		return false, fmt.Errorf("%w: a match that ignores case", errNotAnalysable)
-	}
-	switch p := m.GetMatchPattern().(type) {
+	expression := ""
+	switch p := single.GetValueMatch().GetMatchPattern().(type) {
 	case *match.StringMatcher_Exact:
-		return value == p.Exact, nil
+		expression = regexp.QuoteMeta(p.Exact)
 	case *match.StringMatcher_Prefix:
-		return strings.HasPrefix(value, p.Prefix), nil
+		expression = regexp.QuoteMeta(p.Prefix) + `(?s:.*)`
 	case *match.StringMatcher_SafeRegex:
-		re, err := regexp.Compile(`^(?:` + p.SafeRegex.GetRegex() + `)$`)
-		if err != nil {
-			return false, fmt.Errorf("%w: regular expression %q", errNotAnalysable, p.SafeRegex.GetRegex())
-		}
-		return re.MatchString(value), nil
+		expression = p.SafeRegex.GetRegex()
+	default:
+		return test{}, fmt.Errorf("%w: a string match of an unknown kind", errNotAnalysable)
 	}
-	return false, fmt.Errorf("%w: a string match of an unknown kind", errNotAnalysable)
+	pattern, err := regexp.Compile(`\A(?:` + expression + `)\z`)
+	if err != nil {
+		return test{}, fmt.Errorf("%w: regular expression %q", errNotAnalysable, expression)
+	}
+	then, err := readMatch(f.GetOnMatch())
+	return test{header: header, pattern: pattern, present: expression == ".+", then: then}, err
 }
 
 // headerOf is the request header that a match looks at.
@@ -152,33 +140,95 @@ func headerOf(in *xdscore.TypedExtensionConfig) (string, error) {
 	return strings.ToLower(header.GetHeaderName()), nil
 }
 
-// valuesIn collects the values that a tree looks for, by header.
-func valuesIn(m *match.Matcher, into map[string]map[string]bool) {
-	var each func(*match.Matcher_OnMatch)
-	each = func(o *match.Matcher_OnMatch) {
-		if o.GetMatcher() != nil {
-			valuesIn(o.GetMatcher(), into)
+// leaves calls leaf with every action that a request can come to, in a fixed order, and says whether it is sure to come
+// to one. Where a branch may come to nothing, what follows it is taken as well: Envoy goes on there.
+func (n *node) leaves(h headers, leaf func(*anypb.Any) error) (sure bool, err error) {
+	if n.end {
+		if n.action == nil {
+			return false, nil
+		}
+		return true, leaf(n.action)
+	}
+	for i := range n.tests {
+		sure, err := n.tests[i].leaves(h, leaf)
+		if sure || err != nil {
+			return sure, err
 		}
 	}
-	each(m.GetOnNoMatch())
-	for _, f := range m.GetMatcherList().GetMatchers() {
-		each(f.GetOnMatch())
+	return n.none.leaves(h, leaf)
+}
+
+// leaves follows a test where it may hold.
+func (t *test) leaves(h headers, leaf func(*anypb.Any) error) (sure bool, err error) {
+	v := h.get(t.header)
+	switch {
+	case v.certainty == absent:
+		return false, nil
+	case v.certainty == anything:
+		return false, t.every(func(to *node) error {
+			_, err := to.leaves(h, leaf)
+			return err
+		})
+	case t.pattern == nil:
+		if v.certainty == named && len(t.prefixes) > 0 {
+			return false, fmt.Errorf("%w: values of %s are told apart by prefix", errNotAnalysable, t.header)
+		}
+		return t.find(v.text, h, leaf)
+	case v.certainty == named && !t.present:
+		return false, fmt.Errorf("%w: values of %s are told apart by %s", errNotAnalysable, t.header, t.pattern)
+	case t.pattern.MatchString(v.text):
+		return t.then.leaves(h, leaf)
 	}
-	t := m.GetMatcherTree()
-	if t == nil {
+	return false, nil
+}
+
+// find looks a value up in the table.
+func (t *test) find(v string, h headers, leaf func(*anypb.Any) error) (sure bool, err error) {
+	if to, ok := t.exact[v]; ok {
+		return to.leaves(h, leaf)
+	}
+	for _, p := range t.prefixes {
+		if strings.HasPrefix(v, p.prefix) {
+			if sure, err = p.to.leaves(h, leaf); sure || err != nil {
+				return sure, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// every calls to with all that the test can lead to, in a fixed order.
+func (t *test) every(to func(*node) error) error {
+	if t.pattern != nil {
+		return to(t.then)
+	}
+	for _, v := range slices.Sorted(maps.Keys(t.exact)) {
+		if err := to(t.exact[v]); err != nil {
+			return err
+		}
+	}
+	for _, p := range t.prefixes {
+		if err := to(p.to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// values collects the values that a tree looks for, by header.
+func (n *node) values(into map[string]map[string]bool) {
+	if n.end {
 		return
 	}
-	header, err := headerOf(t.GetInput())
-	if err != nil {
-		return // the walk reports it
-	}
-	if into[header] == nil {
-		into[header] = map[string]bool{}
-	}
-	for _, table := range []map[string]*match.Matcher_OnMatch{t.GetExactMatchMap().GetMap(), t.GetPrefixMatchMap().GetMap()} {
-		for value, to := range table {
-			into[header][value] = true
-			each(to)
+	for i := range n.tests {
+		t := &n.tests[i]
+		if into[t.header] == nil {
+			into[t.header] = map[string]bool{}
 		}
+		for v := range t.exact {
+			into[t.header][v] = true
+		}
+		_ = t.every(func(to *node) error { to.values(into); return nil }) // nothing in it fails
 	}
+	n.none.values(into)
 }
