@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/meridian-mesh/meridian/plan/flow"
 	"github.com/meridian-mesh/meridian/policies"
@@ -80,7 +81,8 @@ func (q *question) equal(o *question) bool {
 func ask(w *world.World, t *terrain, service *policies.Service, traffic *policies.TrafficSpec, classes []*class) *question {
 	q := &question{terrain: t, classes: classes, traffic: traffic}
 	name := service.Metadata.Name
-	q.demand = demandOf(w.DemandFor(name), t, classes)
+	parts := busy(w.DemandParts(name), t)
+	q.demand = demandOf(parts, t, classes)
 	q.inForce = make([]world.SharesOf, 0, len(q.demand))
 	for _, o := range t.origins {
 		for _, c := range classes {
@@ -89,25 +91,53 @@ func ask(w *world.World, t *terrain, service *policies.Service, traffic *policie
 		}
 	}
 	running := q.measure(w.PoolsOf(name), service.Spec.Capacity)
-	q.leaveRoom(running, w.DemandParts(name))
+	q.leaveRoom(running, parts)
 	return q
 }
 
-// demandOf lays demand out by viewpoint and class. All three inputs are sorted; what is of a viewpoint or class that is
+// part is how many slots requests of one key keep busy in one cluster, in units.
+type part struct {
+	key     world.DemandKey
+	cluster policies.ClusterName
+	slots   int64
+}
+
+// busy turns requests in flight, as a viewpoint sees them, into slots that they keep busy. By Little's law the requests
+// that are on their way at any time are as many as begin in a round trip; they are in flight and take no slot.
+func busy(all []world.DemandPart, t *terrain) []part {
+	parts := make([]part, len(all))
+	for i, p := range all {
+		travelling := p.Demand.RequestsPerSecond * t.roundTrip(p.Key.Viewpoint, p.Cluster).Seconds()
+		parts[i] = part{p.Key, p.Cluster, inUnits(p.Demand.InFlight - travelling)}
+	}
+	return parts
+}
+
+// roundTrip is how far a cluster is from a viewpoint; 0 where either is not known.
+func (t *terrain) roundTrip(from world.ViewpointID, to policies.ClusterName) time.Duration {
+	v, okV := slices.BinarySearchFunc(t.origins, from, func(o origin, id world.ViewpointID) int { return cmp.Compare(o.id, id) })
+	c, okC := t.find(to)
+	if !okV || !okC {
+		return 0
+	}
+	return t.origins[v].distances[c].rtt
+}
+
+// demandOf sums demand up by viewpoint and class. All three inputs are sorted; what is of a viewpoint or class that is
 // not known is left out.
-func demandOf(all []world.DemandOf, t *terrain, classes []*class) []int64 {
+func demandOf(all []part, t *terrain, classes []*class) []int64 {
 	demand := make([]int64, len(t.origins)*len(classes))
 	for c, class := range classes {
-		for len(all) > 0 && all[0].Key.Class < class.id {
+		for len(all) > 0 && all[0].key.Class < class.id {
 			all = all[1:]
 		}
 		v := 0
-		for ; len(all) > 0 && all[0].Key.Class == class.id; all = all[1:] {
-			for v < len(t.origins) && t.origins[v].id < all[0].Key.Viewpoint {
+		for ; len(all) > 0 && all[0].key.Class == class.id; all = all[1:] {
+			for v < len(t.origins) && t.origins[v].id < all[0].key.Viewpoint {
 				v++
 			}
-			if v < len(t.origins) && t.origins[v].id == all[0].Key.Viewpoint {
-				demand[v*len(classes)+c] = inUnits(all[0].Demand.InFlight)
+			if v < len(t.origins) && t.origins[v].id == all[0].key.Viewpoint {
+				demand[v*len(classes)+c] += all[0].slots
 			}
 		}
 	}
@@ -144,17 +174,16 @@ func (q *question) measure(pools []*world.Pool, capacity policies.Capacity) (run
 // look like somebody else's load: hence the sum over all pools, to which moving makes no difference; and the tolerance,
 // for the time in which demand falls. Queues are left out: a pool in which all slots run is full without. excess is
 // what runs in each pool, and is used up.
-func (q *question) leaveRoom(excess []int64, parts []world.DemandPart) {
+func (q *question) leaveRoom(excess []int64, parts []part) {
 	const tolerance = 1.25
 	var running, sent, beyond int64
 	for _, load := range excess {
 		running += load
 	}
 	for _, part := range parts {
-		demand := inUnits(part.Demand.InFlight)
-		sent += demand
-		if i, ok := q.poolIn(part.Cluster); ok {
-			excess[i] -= demand
+		sent += part.slots
+		if i, ok := q.poolIn(part.cluster); ok {
+			excess[i] -= part.slots
 		}
 	}
 	foreign := float64(running) - tolerance*float64(sent)

@@ -81,9 +81,9 @@ func (b *builder) classAssignment(c *collector, d *plan.Decision) {
 	}
 	name := xds.ClassCluster(d.Service, d.Class)
 	out := &endpoint.ClusterLoadAssignment{ClusterName: name}
-	for i := range d.Choices {
-		if choice := &d.Choices[i]; choice.Role != plan.Refused && b.reachable(choice.Cluster) {
-			out.Endpoints = append(out.Endpoints, b.locality(c, s, choice))
+	for _, rung := range ladder(d, s.Spec.Protocol != policies.ProtocolTCP) {
+		if b.reachable(rung.choice.Cluster) {
+			out.Endpoints = append(out.Endpoints, b.locality(c, s, rung))
 		}
 	}
 	r, err := xds.NewResource(xds.TypeEndpoint, name, out)
@@ -95,18 +95,52 @@ func (b *builder) classAssignment(c *collector, d *plan.Decision) {
 	c.keep(r)
 }
 
+// rung is a choice at a priority. again says that it stands at priority 0 already.
+type rung struct {
+	choice   *plan.Choice
+	priority uint32
+	again    bool
+}
+
+// ladder lists choices by priority. Envoy retries at the next priority, so where several share priority 0 each of them
+// stands below once more, the smallest share first: a request that failed at one of them finds the others before those
+// that only stand by. TCP, where servers stand themselves, is connected to others without that: repeat is false.
+func ladder(d *plan.Decision, repeat bool) []rung {
+	var serving, below []rung
+	for i := range d.Choices {
+		if d.Choices[i].Role == plan.Serving {
+			serving = append(serving, rung{choice: &d.Choices[i]})
+		}
+	}
+	if repeat && len(serving) > 1 {
+		for _, r := range slices.Backward(serving) {
+			below = append(below, rung{choice: r.choice, again: true})
+		}
+	}
+	for i := range d.Choices {
+		if d.Choices[i].Role == plan.Standby {
+			below = append(below, rung{choice: &d.Choices[i]})
+		}
+	}
+	for i := range below {
+		below[i].priority = uint32(i + 1)
+	}
+	return append(serving, below...)
+}
+
 // locality is one member cluster: its zone is the cluster's name, so that load reports say who served.
-func (b *builder) locality(c *collector, s *policies.Service, choice *plan.Choice) *endpoint.LocalityLbEndpoints {
+func (b *builder) locality(c *collector, s *policies.Service, r rung) *endpoint.LocalityLbEndpoints {
+	choice := r.choice
 	out := &endpoint.LocalityLbEndpoints{
 		Locality:            &core.Locality{Region: string(choice.Region), Zone: string(choice.Cluster)},
-		Priority:            choice.Priority,
+		Priority:            r.priority,
 		LoadBalancingWeight: uint32Value(max(choice.Share, 1)),
 	}
 	if s.Spec.Protocol == policies.ProtocolTCP {
 		out.LbEndpoints = b.tcpEndpoints(s, choice)
 		return out
 	}
-	out.LbEndpoints = []*endpoint.LbEndpoint{lbEndpoint(hopAddress(choice.Cluster), choice.Healthy)}
+	out.LbEndpoints = []*endpoint.LbEndpoint{lbEndpoint(hopAddress(choice.Cluster, r.again), choice.Healthy)}
 	out.LbEndpoints[0].Metadata = &core.Metadata{FilterMetadata: map[string]*structpb.Struct{xds.MetadataNamespace: choiceMetadata(choice)}}
 	return out
 }
@@ -124,9 +158,14 @@ func choiceMetadata(choice *plan.Choice) *structpb.Struct {
 	}}
 }
 
-func hopAddress(member policies.ClusterName) *core.Address {
-	return &core.Address{Address: &core.Address_EnvoyInternalAddress{EnvoyInternalAddress: &core.EnvoyInternalAddress{
-		AddressNameSpecifier: &core.EnvoyInternalAddress_ServerListenerName{ServerListenerName: xds.HopListener(member)}}}}
+// hopAddress is a member cluster's inner hop. Envoy takes one address for one host whatever its priority, so that the
+// same hop again needs an address that differs.
+func hopAddress(member policies.ClusterName, again bool) *core.Address {
+	internal := &core.EnvoyInternalAddress{AddressNameSpecifier: &core.EnvoyInternalAddress_ServerListenerName{ServerListenerName: xds.HopListener(member)}}
+	if again {
+		internal.EndpointId = "again"
+	}
+	return &core.Address{Address: &core.Address_EnvoyInternalAddress{EnvoyInternalAddress: internal}}
 }
 
 func lbEndpoint(address *core.Address, healthy bool) *endpoint.LbEndpoint {

@@ -170,7 +170,8 @@ func (b *builder) responseHeaders(r *route.Route) {
 	slices.SortFunc(r.ResponseHeadersToAdd, func(x, y *core.HeaderValueOption) int { return cmp.Compare(x.Header.Key, y.Header.Key) })
 }
 
-// others is how many clusters beyond the first may serve a class from here: Envoy would start over at the first one.
+// others is how many further attempts can find another cluster: one for each that may serve a class from here, since one
+// of several at priority 0 stands below once more. Envoy would start over at the first after that.
 func (b *builder) others(service policies.ServiceName, class world.ClassID) int {
 	d, ok := b.plan.Find(b.viewpoint.ID(), service, class)
 	if !ok {
@@ -182,7 +183,10 @@ func (b *builder) others(service policies.ServiceName, class world.ClassID) int 
 			permitted++
 		}
 	}
-	return max(permitted-1, 0)
+	if permitted < 2 {
+		return 0
+	}
+	return permitted
 }
 
 // betweenClusters retries at the next priority: another cluster, never the same. Only before the first byte of a response.
