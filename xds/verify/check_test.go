@@ -2,6 +2,7 @@ package verify
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -14,14 +15,14 @@ import (
 	"github.com/meridian-mesh/meridian/xds/build"
 )
 
-// mesh builds the snapshots of a mesh with three ways of being pinned, seen from every cluster.
-func mesh(t testing.TB) (*world.World, []*xds.Snapshot) {
+// load builds the snapshots of a policy file, for the proxies of every role at every cluster, sorted by viewpoint.
+func load(t testing.TB, path string) (*world.World, []*xds.Snapshot) {
 	t.Helper()
-	bytes, err := os.ReadFile("testdata/mesh.yaml")
+	bytes, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, diagnostics := policies.Parse([]policies.File{{Name: "mesh.yaml", Bytes: bytes}})
+	set, diagnostics := policies.Parse([]policies.File{{Name: path, Bytes: bytes}})
 	if len(diagnostics) > 0 {
 		t.Fatal(diagnostics)
 	}
@@ -36,7 +37,9 @@ func mesh(t testing.TB) (*world.World, []*xds.Snapshot) {
 func worldOf(set *policies.Set) *world.World {
 	facts := []world.Fact{world.PoliciesLoaded{Set: set}}
 	for _, c := range set.Clusters {
-		facts = append(facts, world.ViewpointSeen{Viewpoint: world.Viewpoint{Role: policies.RoleGateway, Region: c.Spec.Region, Cluster: c.Metadata.Name}})
+		for _, role := range []policies.Role{policies.RoleGateway, policies.RoleSidecar} {
+			facts = append(facts, world.ViewpointSeen{Viewpoint: world.Viewpoint{Role: role, Region: c.Spec.Region, Cluster: c.Metadata.Name}})
+		}
 	}
 	var writer world.Writer
 	w, _ := writer.Commit(facts)
@@ -44,14 +47,22 @@ func worldOf(set *policies.Set) *world.World {
 }
 
 func TestWhatIsBuiltRightHasNoViolation(t *testing.T) {
-	w, snapshots := mesh(t)
-	var c Checker
-	for range 2 { // the second time from memory
-		for _, s := range snapshots {
-			for _, v := range c.Check(w, s) {
-				t.Error(v)
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("too little to read: %v (%v)", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			w, snapshots := load(t, file)
+			var c Checker
+			for range 2 { // the second time from memory
+				for _, s := range snapshots {
+					for _, v := range c.Check(w, s) {
+						t.Error(v)
+					}
+				}
 			}
-		}
+		})
 	}
 }
 

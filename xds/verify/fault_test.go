@@ -12,16 +12,10 @@ import (
 	endpoint "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listener "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	aggregate "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/aggregate/v3"
 	matching "github.com/envoyproxy/go-control-plane/envoy/extensions/common/matching/v3"
-	composite "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/composite/v3"
-	headermutation "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
-	lua "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpproxy "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	upstream "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
-	envoytype "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -132,243 +126,95 @@ func exact(m *match.Matcher) map[string]*match.Matcher_OnMatch {
 	return nil
 }
 
+// mesh is a mesh of two gateways, with what they are sent, and nothing wrong yet.
+type mesh struct {
+	t                   *testing.T
+	world               *world.World
+	frankfurt, virginia *xds.Snapshot
+}
+
+// faulty is what frankfurt is sent with one fault in it, and the codes of what must be found, sorted.
+type faulty struct {
+	snapshot *xds.Snapshot
+	want     []Code
+}
+
+type assignment = *endpoint.ClusterLoadAssignment
+
+func (m mesh) eds(name string, fault func(assignment)) *xds.Snapshot {
+	return change(m.t, m.frankfurt, xds.TypeEndpoint, name, fault)
+}
+
+func (m mesh) cds(name string, fault func(*cluster.Cluster)) *xds.Snapshot {
+	return change(m.t, m.frankfurt, xds.TypeCluster, name, fault)
+}
+
+func (m mesh) lds(name string, fault func(*listener.Listener)) *xds.Snapshot {
+	return change(m.t, m.frankfurt, xds.TypeListener, name, fault)
+}
+
+func (m mesh) rds(name string, fault func(*route.RouteConfiguration)) *xds.Snapshot {
+	return change(m.t, m.frankfurt, xds.TypeRoute, name, fault)
+}
+
+// http changes the connection manager of the edge.
+func (m mesh) http(fault func(*hcm.HttpConnectionManager)) *xds.Snapshot {
+	return m.lds(edgeName, func(l *listener.Listener) { manager(m.t, l, fault) })
+}
+
+// filter changes one HTTP filter of the edge.
+func (m mesh) filter(name string, config proto.Message, fault func()) *xds.Snapshot {
+	return m.http(func(h *hcm.HttpConnectionManager) {
+		for _, f := range h.HttpFilters {
+			if f.Name == name && f.GetTypedConfig().UnmarshalTo(config) == nil {
+				fault()
+				f.ConfigType = &hcm.HttpFilter_TypedConfig{TypedConfig: pack(config)}
+			}
+		}
+	})
+}
+
+// routes changes every route of the edge that leads to a cluster.
+func (m mesh) routes(fault func(*route.Route)) *xds.Snapshot {
+	return m.rds(edgeName, func(c *route.RouteConfiguration) {
+		for _, v := range c.VirtualHosts {
+			everyRoute(v.Matcher, fault)
+		}
+	})
+}
+
+// route changes one route of the edge.
+func (m mesh) route(name string, fault func(*route.Route)) *xds.Snapshot {
+	return m.routes(func(r *route.Route) {
+		if r.Name == name {
+			fault(r)
+		}
+	})
+}
+
+// tables changes what a composite filter of the edge looks groups up in.
+func (m mesh) tables(filter string, fault func(*match.Matcher)) *xds.Snapshot {
+	return m.lds(edgeName, func(l *listener.Listener) { table(m.t, l, filter, fault) })
+}
+
 // Each fault is put into a snapshot that is otherwise right; the check must find just the kinds of violation that it is.
 func TestFaultsAreFound(t *testing.T) {
-	w, snapshots := mesh(t)
-	frankfurt, virginia := snapshots[0], snapshots[1]
-	type assignment = *endpoint.ClusterLoadAssignment
-	eds := func(name string, fault func(assignment)) *xds.Snapshot {
-		return change(t, frankfurt, xds.TypeEndpoint, name, fault)
-	}
-	cds := func(name string, fault func(*cluster.Cluster)) *xds.Snapshot {
-		return change(t, frankfurt, xds.TypeCluster, name, fault)
-	}
-	lds := func(name string, fault func(*listener.Listener)) *xds.Snapshot {
-		return change(t, frankfurt, xds.TypeListener, name, fault)
-	}
-	http := func(fault func(*hcm.HttpConnectionManager)) *xds.Snapshot {
-		return lds(edgeName, func(l *listener.Listener) { manager(t, l, fault) })
-	}
-	rds := func(name string, fault func(*route.RouteConfiguration)) *xds.Snapshot {
-		return change(t, frankfurt, xds.TypeRoute, name, fault)
-	}
-	routes := func(fault func(*route.Route)) *xds.Snapshot {
-		return rds(edgeName, func(c *route.RouteConfiguration) {
-			for _, v := range c.VirtualHosts {
-				everyRoute(v.Matcher, fault)
-			}
-		})
-	}
-	tables := func(filter string, fault func(*match.Matcher)) *xds.Snapshot {
-		return lds(edgeName, func(l *listener.Listener) { table(t, l, filter, fault) })
-	}
-	for name, c := range map[string]struct {
-		snapshot *xds.Snapshot
-		want     []Code
-	}{
-		"hop abroad at the last priority":     {eds(classEU, func(a assignment) { a.Endpoints = append(a.Endpoints, standby(1, "virginia", internalTo("to/iad-1"))) }), []Code{OutsideBoundary}},
-		"server abroad at the last priority":  {eds(classEU, func(a assignment) { a.Endpoints = append(a.Endpoints, standby(1, "virginia", lb(virginiaIP, 8000))) }), []Code{OutsideBoundary}},
-		"gateway abroad at the last priority": {eds(classEU, func(a assignment) { a.Endpoints = append(a.Endpoints, standby(1, "virginia", lb(virginiaGW, 9443))) }), []Code{OutsideBoundary, PeerNotAuthenticated, WrongClass}},
-		"locality that lies about its region": {eds(classEU, func(a assignment) { a.Endpoints = append(a.Endpoints, standby(1, "frankfurt", lb(virginiaIP, 8000))) }), []Code{OutsideBoundary}},
-		"unhealthy server abroad": {eds(classEU, func(a assignment) {
-			e := lb(virginiaIP, 8000)
-			e.HealthStatus = core.HealthStatus_UNHEALTHY
-			a.Endpoints[0].LbEndpoints = append(a.Endpoints[0].LbEndpoints, e)
-		}), []Code{OutsideBoundary}},
-		"additional address abroad": {eds(poolHere, func(a assignment) {
-			e := a.Endpoints[0].LbEndpoints[0].GetEndpoint()
-			e.AdditionalAddresses = []*endpoint.Endpoint_AdditionalAddress{{Address: socketTo(virginiaIP, 8000)}}
-		}), []Code{CrossesTwice, OutsideBoundary}},
-		"health checks sent abroad": {eds(poolHere, func(a assignment) {
-			a.Endpoints[0].LbEndpoints[0].GetEndpoint().HealthCheckConfig = &endpoint.Endpoint_HealthCheckConfig{Address: socketTo(virginiaIP, 8000)}
-		}), []Code{CrossesTwice, OutsideBoundary}},
-		"server abroad in the pool here": {eds(poolHere, func(a assignment) {
-			a.Endpoints[0].LbEndpoints = append(a.Endpoints[0].LbEndpoints, lb(virginiaIP, 8000))
-		}), []Code{CrossesTwice, OutsideBoundary}},
-		"address that nobody knows": {eds(poolHere, func(a assignment) {
-			a.Endpoints[0].LbEndpoints = append(a.Endpoints[0].LbEndpoints, lb("127.99.9.9", 80))
-		}), []Code{UnknownAddress}},
-		"port that nobody knows": {eds(poolHere, func(a assignment) {
-			a.Endpoints[0].LbEndpoints = append(a.Endpoints[0].LbEndpoints, lb(virginiaIP, 8001))
-		}), []Code{UnknownAddress}},
-		"host name": {eds(poolHere, func(a assignment) {
-			a.Endpoints[0].LbEndpoints = append(a.Endpoints[0].LbEndpoints, lb("example.org", 80))
-		}), []Code{NotAnalysable}},
-		"pipe": {eds(poolHere, func(a assignment) {
-			a.Endpoints[0].LbEndpoints[0].GetEndpoint().Address = &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: "/x"}}}
-		}), []Code{NotAnalysable}},
-		"hop that is not there":   {eds(classEU, func(a assignment) { a.Endpoints[0].LbEndpoints = []*endpoint.LbEndpoint{internalTo("to/nowhere")} }), []Code{Dangling}},
-		"gap between priorities":  {eds(classAny, func(a assignment) { a.Endpoints[len(a.Endpoints)-1].Priority = 7 }), []Code{PriorityGap}},
-		"locality without weight": {eds(classAny, func(a assignment) { a.Endpoints[0].LoadBalancingWeight = nil }), []Code{Invalid}},
-		"endpoints missing":       {without(frankfurt, xds.TypeEndpoint, classEU), []Code{Dangling}},
-
-		"panic left on": {cds(classEU, func(c *cluster.Cluster) { c.CommonLbConfig.HealthyPanicThreshold = nil }), []Code{PanicEnabled}},
-		"panic at half": {cds(classEU, func(c *cluster.Cluster) { c.CommonLbConfig.HealthyPanicThreshold = &envoytype.Percent{Value: 50} }), []Code{PanicEnabled}},
-		"DNS cluster": {cds(classEU, func(c *cluster.Cluster) {
-			c.ClusterDiscoveryType = &cluster.Cluster_Type{Type: cluster.Cluster_STRICT_DNS}
-		}), []Code{NotAnalysable}},
-		"original destination": {cds(classEU, func(c *cluster.Cluster) {
-			c.ClusterDiscoveryType = &cluster.Cluster_Type{Type: cluster.Cluster_ORIGINAL_DST}
-		}), []Code{NotAnalysable}},
-		"static server abroad": {cds(classEU, func(c *cluster.Cluster) {
-			c.ClusterDiscoveryType, c.EdsClusterConfig = &cluster.Cluster_Type{Type: cluster.Cluster_STATIC}, nil
-			c.LoadAssignment = &endpoint.ClusterLoadAssignment{ClusterName: classEU, Endpoints: []*endpoint.LocalityLbEndpoints{standby(0, "frankfurt", lb(virginiaIP, 8000))}}
-		}), []Code{OutsideBoundary}},
-		"aggregate with a fallback abroad": {cds(classEU, func(c *cluster.Cluster) {
-			c.EdsClusterConfig = nil
-			c.ClusterDiscoveryType = &cluster.Cluster_ClusterType{ClusterType: &cluster.Cluster_CustomClusterType{Name: "envoy.clusters.aggregate",
-				TypedConfig: pack(&aggregate.ClusterConfig{Clusters: []string{poolHere, classAny}})}}
-		}), []Code{OutsideBoundary}},
-		"custom cluster": {cds(classEU, func(c *cluster.Cluster) {
-			c.ClusterDiscoveryType = &cluster.Cluster_ClusterType{ClusterType: &cluster.Cluster_CustomClusterType{Name: "x", TypedConfig: pack(&lua.Lua{})}}
-		}), []Code{NotAnalysable}},
-		"endpoints of another class": {cds(classEU, func(c *cluster.Cluster) { c.EdsClusterConfig.ServiceName = classAny }), []Code{OutsideBoundary}},
-		"endpoints from a file": {cds(classEU, func(c *cluster.Cluster) {
-			c.EdsClusterConfig.EdsConfig = &core.ConfigSource{ConfigSourceSpecifier: &core.ConfigSource_PathConfigSource{PathConfigSource: &core.PathConfigSource{Path: "/x"}}}
-		}), []Code{NotAnalysable}},
-		"subset that falls back to any host": {cds(classEU, func(c *cluster.Cluster) {
-			c.LbSubsetConfig = &cluster.Cluster_LbSubsetConfig{FallbackPolicy: cluster.Cluster_LbSubsetConfig_ANY_ENDPOINT}
-		}), []Code{NotAnalysable}},
-		"load balancer that is not known": {cds(classEU, func(c *cluster.Cluster) {
-			c.LoadBalancingPolicy = &cluster.LoadBalancingPolicy{Policies: []*cluster.LoadBalancingPolicy_Policy{{TypedExtensionConfig: &core.TypedExtensionConfig{Name: "x", TypedConfig: pack(&lua.Lua{})}}}}
-		}), []Code{NotAnalysable}},
-		"cluster that mirrors": {cds(classEU, func(c *cluster.Cluster) {
-			c.TypedExtensionProtocolOptions["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"] = pack(&upstream.HttpProtocolOptions{
-				UpstreamProtocolOptions: &upstream.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &upstream.HttpProtocolOptions_ExplicitHttpConfig{ProtocolConfig: &upstream.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{}}},
-				RequestMirrorPolicies:   []*route.RouteAction_RequestMirrorPolicy{{Cluster: classAny}}})
-		}), []Code{NotAnalysable}},
-		"cluster missing":           {without(frankfurt, xds.TypeCluster, classEU), []Code{Dangling}},
-		"cluster that is not valid": {cds(classEU, func(c *cluster.Cluster) { c.ConnectTimeout.Seconds = -5 }), []Code{Invalid}},
-
-		"route to another class": {routes(func(r *route.Route) {
-			if r.Name == "llama/eu-people" {
-				r.RequestHeadersToAdd = says("llama", "eu-people")
-				r.GetRoute().ClusterSpecifier = &route.RouteAction_Cluster{Cluster: classAny}
-			}
-		}), []Code{OutsideBoundary}},
-		"weighted cluster that leaks": {routes(func(r *route.Route) {
-			if r.Name == "llama/eu-people" {
-				r.RequestHeadersToAdd = says("llama", "eu-people")
-				r.GetRoute().ClusterSpecifier = &route.RouteAction_WeightedClusters{WeightedClusters: &route.WeightedCluster{Clusters: []*route.WeightedCluster_ClusterWeight{
-					{Name: classEU, Weight: wrapperspb.UInt32(99)}, {Name: classAny, Weight: wrapperspb.UInt32(1)}}}}
-			}
-		}), []Code{OutsideBoundary}},
-		"mirror abroad": {routes(func(r *route.Route) {
-			if r.Name == "features/eu-people" {
-				r.GetRoute().RequestMirrorPolicies = []*route.RouteAction_RequestMirrorPolicy{{Cluster: classAny}}
-			}
-		}), []Code{OutsideBoundary}},
-		"cluster chosen by a header": {routes(func(r *route.Route) {
-			r.GetRoute().ClusterSpecifier = &route.RouteAction_ClusterHeader{ClusterHeader: "x"}
-		}), []Code{NotAnalysable}},
-		"redirect":                    {routes(func(r *route.Route) { r.Action = &route.Route_Redirect{Redirect: &route.RedirectAction{}} }), []Code{NotAnalysable}},
-		"internal redirects followed": {routes(func(r *route.Route) { r.GetRoute().InternalRedirectPolicy = &route.InternalRedirectPolicy{} }), []Code{NotAnalysable}},
-		"route that switches the strip off": {routes(func(r *route.Route) {
-			r.TypedPerFilterConfig = map[string]*anypb.Any{"meridian.strip": pack(&headermutation.HeaderMutationPerRoute{})}
-		}), []Code{NotAnalysable}},
-		"class header of another class": {routes(func(r *route.Route) {
-			if r.Name == "features/eu-people" {
-				for _, h := range r.RequestHeadersToAdd {
-					if h.Header.Key == xds.HeaderClass {
-						h.Header.Value = "any"
-					}
-				}
-			}
-		}), []Code{WrongClass}},
-		"default that leads out": {rds(edgeName, func(c *route.RouteConfiguration) {
-			for _, v := range c.VirtualHosts {
-				v.Matcher.OnNoMatch = &match.Matcher_OnMatch{OnMatch: &match.Matcher_OnMatch_Action{Action: action(classAny)}}
-			}
-		}), []Code{LocationUnknown, OutsideBoundary, WrongClass, WrongService}},
-		"route list instead of a tree": {rds(edgeName, func(c *route.RouteConfiguration) {
-			c.VirtualHosts[0].Matcher = nil
-			c.VirtualHosts[0].Routes = []*route.Route{{Match: &route.RouteMatch{PathSpecifier: &route.RouteMatch_Prefix{Prefix: "/"}},
-				Action: &route.Route_Route{Route: &route.RouteAction{ClusterSpecifier: &route.RouteAction_Cluster{Cluster: classAny}}}}}
-		}), []Code{LocationUnknown, OutsideBoundary, WrongClass, WrongService}},
-		"virtual hosts from elsewhere": {rds(edgeName, func(c *route.RouteConfiguration) {
-			c.Vhds = &route.Vhds{ConfigSource: &core.ConfigSource{ConfigSourceSpecifier: &core.ConfigSource_Ads{Ads: &core.AggregatedConfigSource{}}}}
-		}), []Code{NotAnalysable}},
-		"routes missing": {without(frankfurt, xds.TypeRoute, edgeName), []Code{Dangling}},
-
-		"strip missing": {http(func(m *hcm.HttpConnectionManager) { m.HttpFilters = m.HttpFilters[1:] }), []Code{ForgedHeaders}},
-		"strip after geoip": {http(func(m *hcm.HttpConnectionManager) {
-			m.HttpFilters[0], m.HttpFilters[1] = m.HttpFilters[1], m.HttpFilters[0]
-		}), []Code{ForgedHeaders}},
-		"Lua": {http(func(m *hcm.HttpConnectionManager) {
-			m.HttpFilters = append([]*hcm.HttpFilter{m.HttpFilters[0], {Name: "lua", ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: pack(&lua.Lua{})}}}, m.HttpFilters[1:]...)
-		}), []Code{NotAnalysable}},
-		"filter switched off":        {http(func(m *hcm.HttpConnectionManager) { m.HttpFilters[0].Disabled = true }), []Code{NotAnalysable}},
-		"country in the wrong group": {tables("meridian.country", func(m *match.Matcher) { exact(m)["DE"] = other(m) }), []Code{OutsideBoundary, WrongClass}},
-		"country missing":            {tables("meridian.country", func(m *match.Matcher) { delete(exact(m), "FR") }), []Code{OutsideBoundary, WrongClass}},
-		"unknown location let in":    {tables("meridian.country", func(m *match.Matcher) { m.OnNoMatch = other(m) }), []Code{LocationUnknown}},
-		"tenant in the wrong group":  {tables("meridian.tenant", func(m *match.Matcher) { exact(m)["acme"] = m.OnNoMatch }), []Code{OutsideBoundary, WrongClass}},
-		"label in the wrong group":   {tables("meridian.label", func(m *match.Matcher) { exact(m)["export-controlled"] = m.OnNoMatch }), []Code{OutsideBoundary, WrongClass}},
-		"table that runs another filter": {tables("meridian.country", func(m *match.Matcher) {
-			exact(m)["DE"] = &match.Matcher_OnMatch{OnMatch: &match.Matcher_OnMatch_Action{Action: &xdscore.TypedExtensionConfig{Name: "x", TypedConfig: pack(&composite.ExecuteFilterAction{
-				TypedConfig: &core.TypedExtensionConfig{Name: "x", TypedConfig: pack(&lua.Lua{})}})}}}
-		}), []Code{NotAnalysable}},
-
-		"hop that leads elsewhere": {rds("to/fra-1", func(c *route.RouteConfiguration) {
-			everyRoute(c.VirtualHosts[0].Matcher, func(r *route.Route) {
-				r.GetRoute().ClusterSpecifier = &route.RouteAction_Cluster{Cluster: "gateway/iad-1"}
-			})
-		}), []Code{OutsideBoundary}},
-		"filter in a hop": {lds("to/fra-1", func(l *listener.Listener) {
-			manager(t, l, func(m *hcm.HttpConnectionManager) {
-				m.HttpFilters = append([]*hcm.HttpFilter{{Name: "lua", ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: pack(&lua.Lua{})}}}, m.HttpFilters...)
-			})
-		}), []Code{NotAnalysable}},
-		"TCP to a cluster that is no class": {lds(tcpEdge, func(l *listener.Listener) { tcpTo(l, poolHere) }), []Code{NotAnalysable}},
-		"TCP server abroad":                 {eds("class/vectors/vectors-stay", func(a assignment) { a.Endpoints = append(a.Endpoints, standby(1, "virginia", lb("127.20.1.4", 6333))) }), []Code{OutsideBoundary}},
-		"two listeners on one address":      {lds(tcpEdge, func(l *listener.Listener) { l.Address = socketTo("127.0.0.1", 8080) }), []Code{AddressInUse}},
-		"network filter that is not known": {lds(tcpEdge, func(l *listener.Listener) {
-			l.FilterChains[0].Filters[0].ConfigType = &listener.Filter_TypedConfig{TypedConfig: pack(&lua.Lua{})}
-		}), []Code{NotAnalysable}},
-
-		"east-west without client certificates": {lds("east-west", func(l *listener.Listener) {
-			socketTLS(l, func(c *tls.DownstreamTlsContext) { c.RequireClientCertificate = nil })
-		}), []Code{PeerNotAuthenticated}},
-		"east-west in plaintext": {lds("east-west", func(l *listener.Listener) { l.FilterChains[0].TransportSocket = nil }), []Code{PeerNotAuthenticated}},
-		"east-west that trusts a stranger": {lds("east-west", func(l *listener.Listener) {
-			socketTLS(l, func(c *tls.DownstreamTlsContext) {
-				v := c.CommonTlsContext.GetValidationContext().CustomValidatorConfig
-				s := &tls.SPIFFECertValidatorConfig{}
-				if v.TypedConfig.UnmarshalTo(s) == nil {
-					s.TrustDomains = append(s.TrustDomains, &tls.SPIFFECertValidatorConfig_TrustDomain{Name: "stranger", TrustBundle: s.TrustDomains[0].TrustBundle})
-					v.TypedConfig = pack(s)
+	w, snapshots := load(t, "testdata/mesh.yaml")
+	m := mesh{t, w, snapshots[0], snapshots[1]}
+	count := 0
+	for _, faults := range []map[string]faulty{assignmentFaults(m), clusterFaults(m), routeFaults(m), filterFaults(m), innerFaults(m), eastWestFaults(m)} {
+		for name, c := range faults {
+			count++
+			t.Run(name, func(t *testing.T) {
+				violations := Check(w, c.snapshot)
+				if got := codesOf(violations); !slices.Equal(got, c.want) {
+					t.Errorf("want %s, got %s: %v", c.want, got, violations)
 				}
 			})
-		}), []Code{PeerNotAuthenticated}},
-		"east-west that leads on to another cluster": {rds("east-west", func(c *route.RouteConfiguration) {
-			everyRoute(c.VirtualHosts[0].Matcher, func(r *route.Route) {
-				r.GetRoute().ClusterSpecifier = &route.RouteAction_Cluster{Cluster: "gateway/iad-1"}
-			})
-		}), []Code{CrossesTwice}},
-		"east-west that serves a class from abroad": {change(t, virginia, xds.TypeRoute, "east-west", func(c *route.RouteConfiguration) {
-			for _, o := range exact(c.VirtualHosts[0].Matcher) {
-				served := exact(o.GetMatcher())
-				for _, to := range served {
-					served["eu-people"] = to
-				}
-			}
-		}), []Code{OutsideBoundary}},
-		"east-west TCP chain of another class": {lds("east-west", func(l *listener.Listener) {
-			for _, chain := range l.FilterChains {
-				if chain.Name == xds.TCPServerName("vectors", "vectors-stay") {
-					chain.FilterChainMatch.ServerNames = []string{xds.TCPServerName("vectors", "any")}
-				}
-			}
-		}), []Code{WrongClass}},
-		"secret missing":                {without(frankfurt, xds.TypeSecret, "identity"), []Code{Dangling}},
-		"bytes that do not decode":      {with(frankfurt, &xds.Resource{Type: xds.TypeCluster, Name: classEU, Bytes: []byte{0xff}, Version: "x"}), []Code{Invalid}},
-		"resource under another's name": {with(frankfurt, renamed(frankfurt.Resource(xds.TypeEndpoint, classAny), classEU)), []Code{Invalid}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			violations := Check(w, c.snapshot)
-			if got := codesOf(violations); !slices.Equal(got, c.want) {
-				t.Errorf("want %s, got %s: %v", c.want, got, violations)
-			}
-		})
+		}
+	}
+	if count < 100 {
+		t.Errorf("only %d faults", count)
 	}
 }
 

@@ -35,7 +35,7 @@ type filter struct {
 	table  *node
 }
 
-// readChain reads filters and reports what is wrong with their order. ok is false where requests can't be followed.
+// readChain reads filters and reports what is wrong with them. ok is false where what follows would not be certain.
 func (k *walk) readChain(name string, m *hcm.HttpConnectionManager) (c chain, ok bool) {
 	c.gateway = k.gateway
 	for _, f := range m.GetHttpFilters() {

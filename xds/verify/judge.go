@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/world"
 	"github.com/meridian-mesh/meridian/xds"
@@ -38,14 +36,13 @@ type admission struct {
 
 // admissionKey names what admissions follow from, besides policies.
 type admissionKey struct {
+	gateway                                 policies.GatewayName
 	listener, listenerVersion, routeVersion string
 }
 
 // admit finds every way on that a client's request can take through a listener's filters and routes.
-func (k *walk) admit(name string, m *hcm.HttpConnectionManager) []admission {
-	c, ok := k.readChain(name, m)
-	routes := k.routesOf(name, m)
-	if !ok || routes == nil {
+func (k *walk) admit(name string, c chain, routes *routing) []admission {
+	if routes == nil {
 		return nil
 	}
 	inputs, seen := routes.inputs()
@@ -120,7 +117,7 @@ func (k *walk) judge(a admission) {
 		return
 	}
 	bound := concerning(a.kind.bound, t.service)
-	if want := world.ClassOf(bound); t.class != want || t.service == "" {
+	if want := world.ClassOf(bound); t.class != want || t.cluster != xds.ClassCluster(t.service, want) {
 		w := v
 		w.Code, w.Policies = WrongClass, bound
 		w.Detail += fmt.Sprintf(": passed on for service %q as class %q, the rules make it %q", t.service, t.class, want)

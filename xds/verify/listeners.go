@@ -56,16 +56,20 @@ func (k *walk) proxies(name string, l *listener.Listener, http func(*listener.Fi
 // edge walks a listener that accepts clients.
 func (k *walk) edge(name string, l *listener.Listener) {
 	k.proxies(name, l, func(_ *listener.FilterChain, m *hcm.HttpConnectionManager) { k.edgeHTTP(name, m) },
-		func(_ *listener.FilterChain, p *tcpproxy.TcpProxy) { k.edgeTCP(name, p) })
+		func(_ *listener.FilterChain, p *tcpproxy.TcpProxy) { k.edgeTCP(name, l, p) })
 }
 
 // edgeHTTP judges all that a client's request can come to, for every kind of request that can be told apart.
 func (k *walk) edgeHTTP(name string, m *hcm.HttpConnectionManager) {
-	key := admissionKey{name, k.config.version(xds.TypeListener, name), k.config.version(xds.TypeRoute, m.GetRds().GetRouteConfigName())}
+	c, ok := k.readChain(name, m)
+	if !ok {
+		return
+	}
+	key := admissionKey{k.gateway.Metadata.Name, name, k.config.version(xds.TypeListener, name), k.config.version(xds.TypeRoute, m.GetRds().GetRouteConfigName())}
 	admitted, ok := k.admitted[key]
 	if !ok {
 		before := len(k.violations)
-		admitted = k.admit(name, m)
+		admitted = k.admit(name, c, k.routesOf(name, m))
 		if len(k.violations) == before {
 			k.admitted[key] = admitted
 		}
@@ -76,7 +80,7 @@ func (k *walk) edgeHTTP(name string, m *hcm.HttpConnectionManager) {
 }
 
 // edgeTCP judges what a TCP listener's connections reach. They carry nothing that a rule could match but their service.
-func (k *walk) edgeTCP(name string, p *tcpproxy.TcpProxy) {
+func (k *walk) edgeTCP(name string, l *listener.Listener, p *tcpproxy.TcpProxy) {
 	var someone subject
 	bound, refusing := k.rules.binding(someone)
 	for _, c := range tcpClusters(p) {
@@ -84,6 +88,9 @@ func (k *walk) edgeTCP(name string, p *tcpproxy.TcpProxy) {
 		if !ok {
 			k.notAnalysable(name, "TCP to cluster %s, which is not of a class", c)
 			continue
+		}
+		if s, ok := k.set.Service(service); !ok || uint32(s.Spec.Port) != l.GetAddress().GetSocketAddress().GetPortValue() {
+			k.report(Violation{Code: WrongService, Resource: name, Cluster: c, Detail: "the port is not of service " + string(service)})
 		}
 		k.judge(admission{&kind{someone, bound, refusing}, &target{resource: name, route: "tcp", cluster: c, service: service, class: class}})
 	}

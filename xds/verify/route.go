@@ -132,6 +132,9 @@ func targetsOf(resource string, r *route.Route) ([]*target, error) {
 	a := r.GetRoute()
 	var all []*target
 	for _, w := range a.GetWeightedClusters().GetClusters() {
+		if w.GetWeight().GetValue() == 0 {
+			return nil, fmt.Errorf("%w: route %s has cluster %s without weight", errNotAnalysable, r.GetName(), w.GetName())
+		}
 		all = append(all, &target{resource: resource, route: r.GetName(), cluster: w.GetName()})
 	}
 	if c := a.GetCluster(); c != "" {
