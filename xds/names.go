@@ -18,7 +18,7 @@ func ClassCluster(service policies.ServiceName, class world.ClassID) string {
 // ParseClassCluster reads the name that ClassCluster writes; ok is false for other names.
 func ParseClassCluster(name string) (service policies.ServiceName, class world.ClassID, ok bool) {
 	parts := strings.Split(name, "/")
-	if len(parts) != 3 || parts[0] != "class" {
+	if len(parts) != 3 || parts[0] != "class" || parts[1] == "" || parts[2] == "" {
 		return "", "", false
 	}
 	return policies.ServiceName(parts[1]), world.ClassID(parts[2]), true
