@@ -9,18 +9,28 @@ import (
 	"github.com/meridian-mesh/meridian/internal/testbed/mesh"
 )
 
-// pace is how many requests a second the acts send in which clusters fail: less than one cluster has room for.
-const pace = 100
+const (
+	// pace is how many requests a second are sent while a cluster fails and recovers.
+	pace = 100
+	// silentPace is less: what hangs for a second is all retried at once, and must fit.
+	silentPace = 40
+)
 
 // takenOver says that within the last half second all answers, and enough of them, were given by one cluster.
 func takenOver(cluster string) func([]load.Result) bool {
 	return func(results []load.Result) bool {
 		recent := lately(results, 500*time.Millisecond)
-		return len(recent) >= 20 && by(recent)[cluster] == len(recent)
+		return len(recent) >= 15 && by(recent)[cluster] == len(recent)
 	}
 }
 
-// after is that something has held and so much time has passed since.
+// never watches to the end.
+func never([]load.Result) bool { return false }
+
+// linger watches for a while longer, so that what has come to hold is seen to go on.
+func (d *demo) linger(ctx context.Context, t *traffic) { d.watch(ctx, t, 2*time.Second, never) }
+
+// after are the results of requests that were due later than a time.
 func after(results []load.Result, since time.Duration) []load.Result {
 	var later []load.Result
 	for _, r := range results {
@@ -35,8 +45,8 @@ func after(results []load.Result, since time.Duration) []load.Result {
 func (d *demo) nearest(ctx context.Context) (Check, error) {
 	c := Check{Name: "the nearest cluster serves", Passed: true, By: map[string]int{}}
 	for _, m := range d.mesh.Members() {
-		t := d.send(ctx, m.Name, american, 50, 0)
-		d.watch(ctx, t, 1500*time.Millisecond, func([]load.Result) bool { return false })
+		t := d.send(ctx, m.Name, american, 50)
+		d.watch(ctx, t, 1500*time.Millisecond, never)
 		results := t.end()
 		own := by(results)[m.Name]
 		c.By[m.Name] = own
@@ -50,25 +60,27 @@ func (d *demo) nearest(ctx context.Context) (Check, error) {
 
 // spill: more callers than the nearest cluster has room for.
 func (d *demo) spill(ctx context.Context) (Check, error) {
-	const callers = 3 * slots // the cluster has two servers
-	t := d.send(ctx, "fra-1", american, 0, callers)
-	d.watch(ctx, t, 8*time.Second, func([]load.Result) bool { return false })
+	const callers = servers * slots * 3 / 2
+	t := d.call(ctx, "fra-1", american, callers)
+	d.watch(ctx, t, 8*time.Second, never)
 	results := t.end()
 	c := Check{Name: "full, and the rest spills to the next nearest", Sent: len(results), Failed: failed(results), By: by(results)}
 	c.Passed = c.Failed == 0 && c.By["fra-1"] > c.Sent/3 && c.By["dub-1"] > c.Sent/20 && c.By["iad-1"]+c.By["pdx-1"] < c.Sent/20
-	c.Detail = fmt.Sprintf("%d callers at a cluster with %d slots: %s, %d failed", callers, 2*slots, counts(c.By), c.Failed)
+	c.Detail = fmt.Sprintf("%d callers at a cluster with %d slots: %s, %d failed", callers, servers*slots, counts(c.By), c.Failed)
 	return c, nil
 }
 
 // kill: a cluster dies under load.
 func (d *demo) kill(ctx context.Context) (Check, error) {
-	t := d.send(ctx, "iad-1", german, pace, 0)
+	t := d.send(ctx, "iad-1", german, pace)
 	before := d.watch(ctx, t, 15*time.Second, takenOver("dub-1"))
+	d.linger(ctx, t)
 	d.say("  dub-1 is killed: its gateway and its model servers")
 	if err := d.mesh.Member("dub-1").Kill(); err != nil {
 		return Check{}, err
 	}
 	moved := d.watch(ctx, t, 15*time.Second, takenOver("fra-1"))
+	d.linger(ctx, t)
 	results := t.end()
 	c := Check{Name: "a cluster is killed, no caller notices", Sent: len(results), Failed: failed(results), By: by(results)}
 	c.Passed = before && moved && c.Failed == 0
@@ -78,7 +90,7 @@ func (d *demo) kill(ctx context.Context) (Check, error) {
 
 // recover: the cluster comes back, and its traffic with it, once and for good.
 func (d *demo) recover(ctx context.Context) (Check, error) {
-	t := d.send(ctx, "iad-1", german, pace, 0)
+	t := d.send(ctx, "iad-1", german, pace)
 	d.watch(ctx, t, 10*time.Second, takenOver("fra-1"))
 	d.say("  dub-1 is started again")
 	if err := d.mesh.Member("dub-1").Revive(ctx); err != nil {
@@ -86,7 +98,8 @@ func (d *demo) recover(ctx context.Context) (Check, error) {
 	}
 	back := d.watch(ctx, t, 20*time.Second, takenOver("dub-1"))
 	settled := d.since(t)
-	d.watch(ctx, t, 4*time.Second, func([]load.Result) bool { return false })
+	d.linger(ctx, t)
+	d.linger(ctx, t)
 	results := t.end()
 	later := after(results, settled)
 	c := Check{Name: "it comes back without oscillation", Sent: len(results), Failed: failed(results), By: by(results)}
@@ -107,8 +120,9 @@ func (d *demo) since(t *traffic) time.Duration {
 
 // silence: a region accepts connections and answers nothing.
 func (d *demo) silence(ctx context.Context) (Check, error) {
-	t := d.send(ctx, "iad-1", german, pace, 0)
+	t := d.send(ctx, "iad-1", german, silentPace)
 	before := d.watch(ctx, t, 15*time.Second, takenOver("dub-1"))
+	d.linger(ctx, t)
 	d.say("  dublin goes silent: everything there is frozen")
 	began := time.Now()
 	if err := d.mesh.Member("dub-1").Silence(); err != nil {
@@ -116,6 +130,7 @@ func (d *demo) silence(ctx context.Context) (Check, error) {
 	}
 	moved := d.watch(ctx, t, 15*time.Second, takenOver("fra-1"))
 	took := time.Since(began)
+	d.linger(ctx, t)
 	results := t.end()
 	if err := d.mesh.Member("dub-1").Speak(); err != nil {
 		return Check{}, err
@@ -141,8 +156,8 @@ func (d *demo) refuse(ctx context.Context) (Check, error) {
 		}
 	}
 	before := abroad()
-	t := d.send(ctx, "iad-1", german, 50, 0)
-	d.watch(ctx, t, 3*time.Second, func([]load.Result) bool { return false })
+	t := d.send(ctx, "iad-1", german, 50)
+	d.watch(ctx, t, 3*time.Second, never)
 	results := t.end()
 	left := abroad() - before
 	refused := 0
@@ -165,7 +180,7 @@ func (d *demo) refuse(ctx context.Context) (Check, error) {
 
 // again: the EU is up, and Germans are served in it.
 func (d *demo) again(ctx context.Context) (Check, error) {
-	t := d.send(ctx, "iad-1", german, 50, 0)
+	t := d.send(ctx, "iad-1", german, 50)
 	back := d.watch(ctx, t, 20*time.Second, func(results []load.Result) bool {
 		recent := lately(results, 500*time.Millisecond)
 		served := by(recent)

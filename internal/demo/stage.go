@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/meridian-mesh/meridian/internal/testbed/mesh"
@@ -16,10 +17,10 @@ const (
 // clusters are four, in four regions on two continents.
 func clusters() []mesh.Cluster {
 	return []mesh.Cluster{
-		{Name: "fra-1", Region: "frankfurt", Cloud: "aws/eu-central-1", Network: 10, Servers: 2},
-		{Name: "dub-1", Region: "dublin", Cloud: "aws/eu-west-1", Network: 20, Servers: 2},
-		{Name: "iad-1", Region: "virginia", Cloud: "aws/us-east-1", Network: 30, Servers: 2},
-		{Name: "pdx-1", Region: "oregon", Cloud: "aws/us-west-2", Network: 40, Servers: 2},
+		{Name: "fra-1", Region: "frankfurt", Cloud: "aws/eu-central-1", Network: 10, Servers: servers},
+		{Name: "dub-1", Region: "dublin", Cloud: "aws/eu-west-1", Network: 20, Servers: servers},
+		{Name: "iad-1", Region: "virginia", Cloud: "aws/us-east-1", Network: 30, Servers: servers},
+		{Name: "pdx-1", Region: "oregon", Cloud: "aws/us-west-2", Network: 40, Servers: servers},
 	}
 }
 
@@ -40,8 +41,12 @@ func delay(from, to string) time.Duration {
 	return oneWay[[2]string{to, from}]
 }
 
-// slots is how many requests a model server serves at a time: few, so that the demo can fill one.
-const slots = 8
+const (
+	// servers is how many model servers a cluster has, and slots how many requests each serves at a time: few, so that
+	// the demo can fill a cluster, and enough for what is retried there when another falls silent.
+	servers = 2
+	slots   = 32
+)
 
 // pinned keeps people in the EU inside it.
 const pinned = `---
@@ -54,7 +59,7 @@ spec: {match: {countries: [EU]}, within: [EU]}
 func stage() mesh.Config {
 	return mesh.Config{
 		Clusters: clusters(), Delay: delay, Policies: pinned,
-		Service: "{models: [llama], capacity: {slotsPerEndpoint: 8, interval: 500ms}}",
+		Service: fmt.Sprintf("{models: [llama], capacity: {slotsPerEndpoint: %d, interval: 500ms}}", slots),
 		Server:  modelserver.Config{Slots: slots, OutputTokens: 16, TimePerOutputToken: 5 * time.Millisecond},
 	}
 }

@@ -24,16 +24,24 @@ type traffic struct {
 	err     error         // under mu
 }
 
-// send begins to send from clients in a country to a gateway: at a rate, or with so many callers that each wait for their
-// answer.
-func (d *demo) send(ctx context.Context, at, client string, rate float64, callers int) *traffic {
+// send begins to send from clients in a country to a gateway at a rate.
+func (d *demo) send(ctx context.Context, at, client string, rate float64) *traffic {
+	return d.begin(ctx, at, client, load.Config{Rate: rate})
+}
+
+// call begins to send from so many callers that each wait for their answer, which is long.
+func (d *demo) call(ctx context.Context, at, client string, callers int) *traffic {
+	return d.begin(ctx, at, client, load.Config{Concurrency: callers, MaxTokens: 64})
+}
+
+func (d *demo) begin(ctx context.Context, at, client string, config load.Config) *traffic {
 	ctx, stop := context.WithCancel(ctx)
 	t := &traffic{stop: stop, done: make(chan struct{})}
-	config := load.Config{
-		Targets: []string{"http://" + d.mesh.Member(at).HTTP.String()}, Rate: rate, Concurrency: callers, Duration: time.Minute,
-		Model: mesh.Model, Prompt: "Say something short.", Timeout: 20 * time.Second, Header: http.Header{"X-Forwarded-For": {client}},
-		Observe: t.observe,
-	}
+	config.Targets = []string{"http://" + d.mesh.Member(at).HTTP.String()}
+	config.Header = http.Header{"X-Forwarded-For": {client}}
+	config.Model, config.Prompt = mesh.Model, "Say something."
+	config.Duration, config.Timeout = time.Minute, 20*time.Second
+	config.Observe = t.observe
 	go func() {
 		defer close(t.done)
 		_, err := load.Run(ctx, config)
