@@ -95,7 +95,7 @@ func (b *builder) classRoute(c *collector, s *policies.Service, o plan.Outcome) 
 	action := &route.RouteAction{
 		Timeout:     duration(0),
 		IdleTimeout: duration(traffic.IdleTimeout.Std()),
-		RetryPolicy: betweenClusters(c, min(*traffic.Retries.Attempts, b.others(s.Metadata.Name, o.Class))),
+		RetryPolicy: betweenClusters(c, s.Spec.Protocol, min(*traffic.Retries.Attempts, b.others(s.Metadata.Name, o.Class))),
 	}
 	name := string(s.Metadata.Name) + "/" + string(o.Class)
 	r := &route.Route{
@@ -190,8 +190,12 @@ func (b *builder) others(service policies.ServiceName, class world.ClassID) int 
 }
 
 // betweenClusters retries at the next priority: another cluster, never the same. Only before the first byte of a response.
-func betweenClusters(c *collector, attempts int) *route.RetryPolicy {
+// To gRPC, Envoy says in a status of gRPC's own what it says to HTTP by 429 and 503.
+func betweenClusters(c *collector, protocol policies.Protocol, attempts int) *route.RetryPolicy {
 	policy := retryPolicy(c, attempts, 429, 503)
+	if protocol == policies.ProtocolGRPC {
+		policy.RetryOn += ",unavailable"
+	}
 	policy.RetryPriority = &route.RetryPolicy_RetryPriority{Name: "envoy.retry_priorities.previous_priorities", ConfigType: &route.RetryPolicy_RetryPriority_TypedConfig{
 		TypedConfig: c.any(&previouspriorities.PreviousPrioritiesConfig{UpdateFrequency: 1})}}
 	return policy

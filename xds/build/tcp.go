@@ -51,7 +51,8 @@ func tcpFilter(c *collector, name, to string, traffic policies.TrafficSpec) *lis
 const viaGateway = "gateway"
 
 // tcpClassCluster holds the servers of permitted clusters themselves, and the gateways of those that are not dialled
-// directly, each behind mutual TLS under the name of service and class.
+// directly, each behind mutual TLS under the name of service and class. It probes nothing: the control plane does, the
+// gateways there probe their own servers, and a connection that fails is tried elsewhere before a byte is lost.
 func (b *builder) tcpClassCluster(c *collector, s *policies.Service, class world.ClassID) *cluster.Cluster {
 	out := b.bare(s, xds.ClassCluster(s.Metadata.Name, class))
 	out.CircuitBreakers = breakers(unlimited)
@@ -59,8 +60,6 @@ func (b *builder) tcpClassCluster(c *collector, s *policies.Service, class world
 		Interval: duration(outlierInterval), BaseEjectionTime: duration(ejection), MaxEjectionPercent: uint32Value(100),
 		SplitExternalLocalOriginErrors: true, ConsecutiveLocalOriginFailure: uint32Value(2),
 	}
-	out.HealthChecks = []*core.HealthCheck{healthCheck(&policies.Service{Spec: policies.ServiceSpec{Health: tcpHealth(s.Spec.Health)}})}
-	out.CloseConnectionsOnHostHealthFailure = true
 	for _, pool := range s.Spec.Pools {
 		member, ok := b.set.Cluster(pool.Cluster)
 		if !ok || b.direct(pool.Cluster) || !b.reachable(pool.Cluster) {
@@ -74,12 +73,6 @@ func (b *builder) tcpClassCluster(c *collector, s *policies.Service, class world
 	out.TransportSocketMatches = append(out.TransportSocketMatches, &cluster.Cluster_TransportSocketMatch{
 		Name: "direct", Match: &structpb.Struct{}, TransportSocket: transportSocket("envoy.transport_sockets.raw_buffer", c.any(&rawbuffer.RawBuffer{}))})
 	return out
-}
-
-// tcpHealth opens a connection, whatever the service's own check is: behind a gateway there is nothing else to ask.
-func tcpHealth(h policies.HealthCheck) policies.HealthCheck {
-	h.Type = policies.HealthTCP
-	return h
 }
 
 func marker(key, value string) *structpb.Struct {
