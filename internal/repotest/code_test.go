@@ -12,7 +12,10 @@ import (
 	"strings"
 )
 
-var unfinishedMark = regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`)
+var (
+	marks    = []string{"TODO", "FIXME", "XXX"}
+	markWord = regexp.MustCompile(`\b(` + strings.Join(marks, "|") + `)\b`)
+)
 
 // unfinished refuses marks of work left undone: in Go comments, and in every line of scripts and configuration.
 func unfinished(r *tree) (broken []string) {
@@ -20,7 +23,7 @@ func unfinished(r *tree) (broken []string) {
 	for _, p := range r.packages {
 		for _, f := range p.files {
 			for _, group := range f.Comments {
-				if mark := unfinishedMark.FindString(group.Text()); mark != "" {
+				if mark := markWord.FindString(group.Text()); mark != "" {
 					broken = append(broken, r.at(group.Pos(), "%s: %s", mark, why))
 				}
 			}
@@ -30,16 +33,12 @@ func unfinished(r *tree) (broken []string) {
 		if !slices.Contains([]string{".sh", ".yaml", ".yml", ""}, path.Ext(name)) || path.Base(name) == "LICENSE" {
 			continue
 		}
-		for i, line := range lines(r.texts[name]) {
-			if mark := unfinishedMark.FindString(line); mark != "" {
-				broken = append(broken, fmt.Sprintf("%s:%d: %s: %s", name, i+1, mark, why))
-			}
+		for line, mark := range grep(r.texts[name], markWord, marks) {
+			broken = append(broken, fmt.Sprintf("%s:%d: %s: %s", name, line, mark, why))
 		}
 	}
 	return broken
 }
-
-func lines(text string) []string { return strings.Split(text, "\n") }
 
 // wrapping wants errors in errors wrapped by %w, so that errors.Is sees the cause.
 func wrapping(r *tree) (broken []string) {
