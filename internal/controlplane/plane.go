@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
@@ -22,7 +21,6 @@ import (
 	"github.com/meridian-mesh/meridian/internal/pipeline"
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/policies/folder"
-	"github.com/meridian-mesh/meridian/world"
 	"github.com/meridian-mesh/meridian/xds/cache"
 	"github.com/meridian-mesh/meridian/xds/locate"
 	"github.com/meridian-mesh/meridian/xds/report"
@@ -154,8 +152,7 @@ func (p *Plane) services() error {
 	if err != nil {
 		return err
 	}
-	reporter, err := report.New(report.Config{Deliver: p.pipeline.Signal, Interval: p.config.ReportInterval, Log: p.log,
-		Viewpoint: func(n *core.Node) (world.Viewpoint, error) { return serve.Viewpoint(n, p.regionOf) }})
+	reporter, err := report.New(report.Config{Deliver: p.pipeline.Signal, Interval: p.config.ReportInterval, Log: p.log, Viewpoint: p.serve.Viewpoint})
 	if err != nil {
 		return err
 	}

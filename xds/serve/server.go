@@ -76,6 +76,11 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	discovery.RegisterAggregatedDiscoveryServiceServer(r, s)
 }
 
+// Viewpoint reads the viewpoint that a node claims, as for a stream of its own.
+func (s *Server) Viewpoint(node *core.Node) (world.Viewpoint, error) {
+	return Viewpoint(node, s.config.RegionOf)
+}
+
 // Drain ends every stream, and each new one, with Unavailable, so that proxies turn to another replica.
 func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 
