@@ -17,7 +17,9 @@ import (
 // Checker checks snapshots and remembers what passed, so that a check costs what has changed. What it says is the same as
 // without a memory. The zero value is ready; it has one owner.
 type Checker struct {
-	// All of it follows from these policies; another set clears it.
+	// Packed messages that are understood and valid, whatever the policies.
+	packed map[content]bool
+	// All else follows from these policies; another set clears it.
 	set      *policies.Set
 	rules    *rulebook
 	atlas    *atlas
@@ -25,6 +27,9 @@ type Checker struct {
 	admitted map[admissionKey][]admission        // ways that clients' requests take, where they could be followed
 	passed   map[world.ViewpointID]*xds.Snapshot // the last one of each viewpoint that passed
 }
+
+// mostPacked bounds what is remembered of packed messages.
+const mostPacked = 200_000
 
 // identity is a resource with its content.
 type identity struct {
@@ -65,7 +70,10 @@ func (c *Checker) Check(w *world.World, s *xds.Snapshot) []Violation {
 // follow forgets what does not follow from the world as it is now.
 func (c *Checker) follow(w *world.World) {
 	if c.set != w.Policies() {
-		*c = Checker{set: w.Policies(), rules: newRulebook(w.Policies()), sound: map[identity]bool{}, admitted: map[admissionKey][]admission{}}
+		*c = Checker{packed: c.packed, set: w.Policies(), rules: newRulebook(w.Policies()), sound: map[identity]bool{}, admitted: map[admissionKey][]admission{}}
+	}
+	if c.packed == nil || len(c.packed) > mostPacked {
+		c.packed = map[content]bool{}
 	}
 	if c.atlas == nil || !c.atlas.current(w) {
 		c.atlas = drawAtlas(w)
@@ -84,7 +92,7 @@ func (c *Checker) sameWays(before, s *xds.Snapshot) bool {
 		if r == old || r.Type == old.Type && r.Name == old.Name && r.Version == old.Version {
 			continue
 		}
-		if r.Type != xds.TypeEndpoint || old.Type != r.Type || old.Name != r.Name || !sameTargets(old, r) {
+		if r.Type != xds.TypeEndpoint || old.Type != r.Type || old.Name != r.Name || !c.sameTargets(old, r) {
 			return false
 		}
 	}
@@ -93,8 +101,8 @@ func (c *Checker) sameWays(before, s *xds.Snapshot) bool {
 
 // sameTargets says whether two versions of an assignment, the first of which passed, lead to the same places, and the
 // second is right by itself.
-func sameTargets(old, now *xds.Resource) bool {
-	m, flaws := examine(now, false)
+func (c *Checker) sameTargets(old, now *xds.Resource) bool {
+	m, flaws := c.examine(now, false)
 	before, err := decode(old)
 	return len(flaws) == 0 && err == nil && slices.Equal(targetsIn(before), targetsIn(m))
 }
@@ -128,7 +136,7 @@ func (c *Checker) read(k *walk, before *xds.Snapshot) {
 		if sound && r.Type == xds.TypeRoute {
 			continue
 		}
-		m, flaws := examine(r, sound)
+		m, flaws := c.examine(r, sound)
 		for _, f := range flaws {
 			k.report(Violation{Code: f.code, Resource: r.Name, Detail: r.Type.Short() + ": " + f.detail})
 		}
@@ -142,7 +150,7 @@ func (c *Checker) read(k *walk, before *xds.Snapshot) {
 }
 
 // examine decodes a resource and says what is wrong with it by itself. One that is known to be sound is only decoded.
-func examine(r *xds.Resource, sound bool) (message, []flaw) {
+func (c *Checker) examine(r *xds.Resource, sound bool) (message, []flaw) {
 	m, err := decode(r)
 	if err != nil {
 		return nil, []flaw{{Invalid, fmt.Sprintf("it does not decode: %s", err)}}
@@ -157,7 +165,7 @@ func examine(r *xds.Resource, sound bool) (message, []flaw) {
 	if err := m.ValidateAll(); err != nil {
 		flaws = append(flaws, flaw{Invalid, err.Error()})
 	}
-	strange, err := strangers(m)
+	strange, err := strangers(m, c.packed)
 	if err != nil {
 		flaws = append(flaws, flaw{Invalid, err.Error()})
 	}

@@ -196,23 +196,20 @@ google.protobuf.UInt64Value *
 
 // reading looks for what is not understood, or not valid, in a message and all that is packed into it.
 type reading struct {
-	strange map[string]bool  // fields and types outside of the vocabulary
-	invalid error            // what the first packed message that breaks the rules of its type says
-	packed  map[content]bool // packed messages that were read: trees hold many that are equal
+	strange map[string]bool // fields and types outside of the vocabulary
+	invalid error           // what the first packed message that breaks the rules of its type says
+	sound   map[content]bool
 }
 
 // content is what a packed message holds.
 type content struct{ url, value string }
 
 // strangers are the fields and types in a message that are outside of the vocabulary, sorted, and what is invalid in it.
-func strangers(m proto.Message) (strange []string, invalid error) {
-	r := reading{strange: map[string]bool{}, packed: map[content]bool{}}
+// sound are packed messages that are known to be neither; it grows: most are in many others.
+func strangers(m proto.Message, sound map[content]bool) (strange []string, invalid error) {
+	r := reading{strange: map[string]bool{}, sound: sound}
 	r.message(m.ProtoReflect())
-	for s := range r.strange {
-		strange = append(strange, s)
-	}
-	slices.Sort(strange)
-	return strange, r.invalid
+	return sortedKeys(r.strange), r.invalid
 }
 
 func (r *reading) message(m protoreflect.Message) {
@@ -258,10 +255,9 @@ func (r *reading) field(f protoreflect.FieldDescriptor, v protoreflect.Value) {
 }
 
 func (r *reading) unpack(a *anypb.Any) {
-	if r.packed[content{a.TypeUrl, string(a.Value)}] {
+	if r.sound[content{a.TypeUrl, string(a.Value)}] {
 		return
 	}
-	r.packed[content{a.TypeUrl, string(a.Value)}] = true
 	kind, err := protoregistry.GlobalTypes.FindMessageByURL(a.GetTypeUrl())
 	if err != nil {
 		r.strange[typeOf(a.GetTypeUrl())] = true
@@ -276,4 +272,7 @@ func (r *reading) unpack(a *anypb.Any) {
 		r.invalid = v.ValidateAll()
 	}
 	r.message(m.ProtoReflect())
+	if r.invalid == nil && len(r.strange) == 0 {
+		r.sound[content{a.TypeUrl, string(a.Value)}] = true
+	}
 }
