@@ -30,6 +30,7 @@ type walk struct {
 	gateway   *policies.Gateway
 	rules     *rulebook
 	atlas     *atlas
+	tcp       map[policies.ServiceName]bool
 	config    *config
 	admitted  map[admissionKey][]admission
 

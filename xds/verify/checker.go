@@ -23,6 +23,7 @@ type Checker struct {
 	set      *policies.Set
 	rules    *rulebook
 	atlas    *atlas
+	tcp      map[policies.ServiceName]bool       // services that speak plain TCP
 	sound    map[identity]bool                   // resources but assignments, that by themselves are right
 	admitted map[admissionKey][]admission        // ways that clients' requests take, where they could be followed
 	passed   map[world.ViewpointID]*xds.Snapshot // the last one of each viewpoint that passed
@@ -50,7 +51,7 @@ func (c *Checker) Check(w *world.World, s *xds.Snapshot) []Violation {
 	}
 	c.follow(w)
 	before := c.passed[s.Viewpoint]
-	k.rules, k.atlas, k.admitted = c.rules, c.atlas, c.admitted
+	k.rules, k.atlas, k.tcp, k.admitted = c.rules, c.atlas, c.tcp, c.admitted
 	if c.sameWays(before, s) {
 		c.passed[s.Viewpoint] = s
 		return nil
@@ -70,7 +71,7 @@ func (c *Checker) Check(w *world.World, s *xds.Snapshot) []Violation {
 // follow forgets what does not follow from the world as it is now.
 func (c *Checker) follow(w *world.World) {
 	if c.set != w.Policies() {
-		*c = Checker{packed: c.packed, set: w.Policies(), rules: newRulebook(w.Policies()), sound: map[identity]bool{}, admitted: map[admissionKey][]admission{}}
+		*c = Checker{packed: c.packed, set: w.Policies(), rules: newRulebook(w.Policies()), tcp: tcpServices(w.Policies()), sound: map[identity]bool{}, admitted: map[admissionKey][]admission{}}
 	}
 	if c.packed == nil || len(c.packed) > mostPacked {
 		c.packed = map[content]bool{}
@@ -79,6 +80,16 @@ func (c *Checker) follow(w *world.World) {
 		c.atlas = drawAtlas(w)
 		c.passed = map[world.ViewpointID]*xds.Snapshot{}
 	}
+}
+
+func tcpServices(set *policies.Set) map[policies.ServiceName]bool {
+	tcp := map[policies.ServiceName]bool{}
+	for _, s := range set.Services {
+		if s.Spec.Protocol == policies.ProtocolTCP {
+			tcp[s.Metadata.Name] = true
+		}
+	}
+	return tcp
 }
 
 // sameWays says whether requests can get nowhere in a snapshot that they could not get in one that passed: nothing has

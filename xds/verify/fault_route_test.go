@@ -86,6 +86,10 @@ func routeFaults(m mesh) map[string]faulty {
 			}
 		}), []Code{NotAnalysable}},
 		"headers of another service": {m.route("features/eu-people", func(r *route.Route) { r.RequestHeadersToAdd = says("llama", "eu-people") }), []Code{WrongClass}},
+		"model of another service": {m.route("llama-next/any", func(r *route.Route) {
+			r.RequestHeadersToAdd = says("features", "any")
+			r.GetRoute().ClusterSpecifier = &route.RouteAction_Cluster{Cluster: "class/features/any"}
+		}), []Code{WrongService}},
 		"weighted cluster without weight": {m.route("llama/any", func(r *route.Route) {
 			r.GetRoute().GetWeightedClusters().Clusters[0].Weight = wrapperspb.UInt32(0)
 		}), []Code{NotAnalysable}},

@@ -36,10 +36,6 @@ type headers struct {
 	stripped []string
 }
 
-func (h headers) clone() headers {
-	return headers{listed: maps.Clone(h.listed), stripped: slices.Clip(h.stripped)}
-}
-
 func (h headers) get(name string) value {
 	if v, ok := h.listed[name]; ok {
 		return v

@@ -45,6 +45,7 @@ func (k *walk) admit(name string, c chain, routes *routing) []admission {
 	if routes == nil {
 		return nil
 	}
+	k.asked(name, routes)
 	inputs, seen := routes.inputs()
 	c.values(seen)
 	ways := ways{routes: routes, inputs: inputs, taken: map[string][]*target{}, known: map[string]bool{}}
@@ -154,7 +155,7 @@ func (k *walk) serves(v Violation, s site, t *target) {
 
 // serverName is how gateways are to be asked for a target's requests.
 func (k *walk) serverName(t *target) string {
-	if s, ok := k.set.Service(t.service); ok && s.Spec.Protocol == policies.ProtocolTCP {
+	if k.tcp[t.service] {
 		return xds.TCPServerName(t.service, t.class)
 	}
 	return xds.HTTPServerName

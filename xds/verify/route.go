@@ -34,7 +34,9 @@ func (t *target) names() bool { return t.service != "" || t.class != "" }
 type routing struct {
 	name  string
 	hosts []host
-	read  map[content][]*target
+	// read are the targets of actions that were read: trees hold many that are equal.
+	read    map[content][]*target
+	actions map[*anypb.Any][]*target
 }
 
 // host is a virtual host: a tree, or else a list.
@@ -45,7 +47,7 @@ type host struct {
 
 // readRouting reads a route configuration.
 func readRouting(c *route.RouteConfiguration) (*routing, error) {
-	r := &routing{name: c.GetName(), read: map[content][]*target{}}
+	r := &routing{name: c.GetName(), read: map[content][]*target{}, actions: map[*anypb.Any][]*target{}}
 	for _, v := range c.GetVirtualHosts() {
 		var h host
 		if v.GetMatcher() != nil {
@@ -100,20 +102,25 @@ func (r *routing) targets(h headers) ([]*target, error) {
 	return all, nil
 }
 
-// action reads the route in a match action. Trees hold many that are equal.
+// action reads the route in a match action, once for equal ones.
 func (r *routing) action(a *anypb.Any) ([]*target, error) {
-	if targets, ok := r.read[content{a.TypeUrl, string(a.Value)}]; ok {
+	if targets, ok := r.actions[a]; ok {
 		return targets, nil
 	}
-	var one route.Route
-	if !unpackAny(a, &one) {
-		return nil, fmt.Errorf("%w: an action that is not a route (%s)", errNotAnalysable, typeOf(a.GetTypeUrl()))
-	}
-	targets, err := targetsOf(r.name, &one)
-	if err == nil {
+	targets, ok := r.read[content{a.TypeUrl, string(a.Value)}]
+	if !ok {
+		var one route.Route
+		if !unpackAny(a, &one) {
+			return nil, fmt.Errorf("%w: an action that is not a route (%s)", errNotAnalysable, typeOf(a.GetTypeUrl()))
+		}
+		var err error
+		if targets, err = targetsOf(r.name, &one); err != nil {
+			return nil, err
+		}
 		r.read[content{a.TypeUrl, string(a.Value)}] = targets
 	}
-	return targets, err
+	r.actions[a] = targets
+	return targets, nil
 }
 
 // bufferFilter is the one filter that a route may configure for itself: it bounds a body, and sets nothing.

@@ -32,6 +32,7 @@ type test struct {
 	header string
 	// exact and prefixes are a table; the longest prefix comes first.
 	exact    map[string]*node
+	values   []string // those of exact, sorted
 	prefixes []prefixed
 	// pattern and then are a predicate, unless pattern is nil. present says that it asks only whether there is a value.
 	pattern *regexp.Regexp
@@ -100,6 +101,7 @@ func readTable(t *match.Matcher_MatcherTree) (test, error) {
 		}
 		out.prefixes = append(out.prefixes, prefixed{p, to})
 	}
+	out.values = slices.Sorted(maps.Keys(out.exact))
 	slices.SortFunc(out.prefixes, func(a, b prefixed) int {
 		return cmp.Or(cmp.Compare(len(b.prefix), len(a.prefix)), strings.Compare(a.prefix, b.prefix))
 	})
@@ -202,7 +204,7 @@ func (t *test) every(to func(*node) error) error {
 	if t.pattern != nil {
 		return to(t.then)
 	}
-	for _, v := range slices.Sorted(maps.Keys(t.exact)) {
+	for _, v := range t.values {
 		if err := to(t.exact[v]); err != nil {
 			return err
 		}
