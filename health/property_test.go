@@ -92,15 +92,12 @@ func TestNoVerdictFlapsFasterThanItsThreshold(t *testing.T) {
 			before := w.Current().Pool(fra).Endpoints[0].Health.Verdict
 			w.Commit(health.Judge(w.Current(), []health.Signal{health.Probed{Endpoint: endpoint(fra, 0), OK: ok, At: now}}, now))
 			after := w.Current().Pool(fra).Endpoints[0].Health.Verdict
-			checkThreshold(t, before, after, i == 0, run, map[world.Verdict]int{world.Healthy: healthyAfter, world.Unhealthy: unhealthyAfter})
+			threshold := map[world.Verdict]int{world.Healthy: healthyAfter, world.Unhealthy: unhealthyAfter}[after]
+			if first := i == 0 && after == world.Healthy; !first && before != after && run < threshold {
+				t.Fatalf("verdict %d became %d after %d equal outcomes in a row, with the threshold %d", before, after, run, threshold)
+			}
 		}
 	})
-}
-
-func checkThreshold(t *rapid.T, before, after world.Verdict, first bool, run int, threshold map[world.Verdict]int) {
-	if before != after && !(first && after == world.Healthy) && run < threshold[after] {
-		t.Fatalf("verdict %d became %d after %d equal outcomes in a row, with the threshold %d", before, after, run, threshold[after])
-	}
 }
 
 // BenchmarkJudge judges a fleet in which nothing, or one endpoint in a hundred, has news.

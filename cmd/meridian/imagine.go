@@ -9,7 +9,6 @@ import (
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/policies/folder"
 	"github.com/meridian-mesh/meridian/world"
-	"github.com/meridian-mesh/meridian/xds"
 	"github.com/meridian-mesh/meridian/xds/build"
 	"github.com/meridian-mesh/meridian/xds/verify"
 )
@@ -104,16 +103,16 @@ func (i *imagined) settle() *plan.Plan {
 	return p
 }
 
-// configuration plans, builds and verifies.
-func (i *imagined) configuration() ([]*xds.Snapshot, []verify.Violation, error) {
+// violations plans, builds and verifies.
+func (i *imagined) violations() ([]verify.Violation, error) {
 	w := i.writer.Current()
 	snapshots, err := build.Build(w, plan.Compute(w, nil), nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("build the configuration: %w", err)
+		return nil, fmt.Errorf("build the configuration: %w", err)
 	}
 	var violations []verify.Violation
 	for _, s := range snapshots {
 		violations = append(violations, verify.Check(w, s)...)
 	}
-	return snapshots, violations, nil
+	return violations, nil
 }

@@ -85,7 +85,7 @@ func simulate(from, to string, clusters, regions []string) (simulation, error) {
 			s.NoCapacity++
 		}
 	}
-	_, s.Violations, err = after.configuration()
+	s.Violations, err = after.violations()
 	return s, err
 }
 

@@ -69,7 +69,7 @@ func validate(dir string) (validation, error) {
 	v := validation{Valid: true, Hash: set.Hash, Objects: map[string]int{
 		"regions": len(set.Regions), "clusters": len(set.Clusters), "services": len(set.Services),
 		"residencies": len(set.Residencies), "traffics": len(set.Traffics), "gateways": len(set.Gateways)}}
-	_, v.Violations, err = imagine(set).configuration()
+	v.Violations, err = imagine(set).violations()
 	v.Valid = len(v.Violations) == 0
 	return v, err
 }

@@ -83,7 +83,7 @@ func (b *builder) classAssignment(c *collector, d *plan.Decision) {
 	out := &endpoint.ClusterLoadAssignment{ClusterName: name}
 	for _, rung := range ladder(d, s.Spec.Protocol != policies.ProtocolTCP) {
 		if b.reachable(rung.choice.Cluster) {
-			out.Endpoints = append(out.Endpoints, b.locality(c, s, rung))
+			out.Endpoints = append(out.Endpoints, b.locality(s, rung))
 		}
 	}
 	r, err := xds.NewResource(xds.TypeEndpoint, name, out)
@@ -129,7 +129,7 @@ func ladder(d *plan.Decision, repeat bool) []rung {
 }
 
 // locality is one member cluster: its zone is the cluster's name, so that load reports say who served.
-func (b *builder) locality(c *collector, s *policies.Service, r rung) *endpoint.LocalityLbEndpoints {
+func (b *builder) locality(s *policies.Service, r rung) *endpoint.LocalityLbEndpoints {
 	choice := r.choice
 	out := &endpoint.LocalityLbEndpoints{
 		Locality:            &core.Locality{Region: string(choice.Region), Zone: string(choice.Cluster)},

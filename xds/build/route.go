@@ -114,13 +114,13 @@ func (b *builder) classRoute(c *collector, s *policies.Service, o plan.Outcome) 
 		r.RequestHeadersToAdd = append(r.RequestHeadersToAdd, classHeaders(s.Metadata.Name, o)...)
 		return r
 	}
-	action.ClusterSpecifier = &route.RouteAction_WeightedClusters{WeightedClusters: b.split(c, s, o, traffic.Splits)}
+	action.ClusterSpecifier = &route.RouteAction_WeightedClusters{WeightedClusters: b.split(o, traffic.Splits)}
 	return r
 }
 
 // split divides requests by percentage. A request that is split keeps its groups, so each service is entered with the
 // class that it has for it; a share of a service that must refuse it stays.
-func (b *builder) split(c *collector, s *policies.Service, o plan.Outcome, splits []policies.Split) *route.WeightedCluster {
+func (b *builder) split(o plan.Outcome, splits []policies.Split) *route.WeightedCluster {
 	weights := &route.WeightedCluster{}
 	rest := 100
 	for _, split := range splits {

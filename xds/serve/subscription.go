@@ -34,8 +34,8 @@ func (s *subscription) open(names []string) {
 	s.add(names)
 }
 
-// add subscribes to names and returns those that were not subscribed to by name before.
-func (s *subscription) add(names []string) (fresh []string) {
+// add subscribes to names.
+func (s *subscription) add(names []string) {
 	for _, n := range names {
 		if n == wildcard {
 			s.all, s.legacy = true, false
@@ -44,12 +44,8 @@ func (s *subscription) add(names []string) (fresh []string) {
 		if s.legacy {
 			s.all, s.legacy = false, false
 		}
-		if _, had := s.named[n]; !had {
-			s.named[n] = struct{}{}
-			fresh = append(fresh, n)
-		}
+		s.named[n] = struct{}{}
 	}
-	return fresh
 }
 
 // remove unsubscribes from names.

@@ -41,13 +41,13 @@ func TestFaultStatus(t *testing.T) {
 	s := start(t, modelserver.Config{})
 	for _, status := range []int{429, 500, 503} {
 		setFault(t, s, modelserver.Fault{Status: status})
-		postJSON(t, s, chatPath, hello, status, new(any))
+		postJSON(t, s, to{chatPath, status}, hello, new(any))
 		if got, _ := get(t, s, "/health"); got != 200 {
 			t.Errorf("health is %d", got)
 		}
 	}
 	setFault(t, s, modelserver.Fault{})
-	postJSON(t, s, chatPath, hello, 200, new(any))
+	postJSON(t, s, to{chatPath, 200}, hello, new(any))
 }
 
 func TestFaultUnhealthy(t *testing.T) {
@@ -56,7 +56,7 @@ func TestFaultUnhealthy(t *testing.T) {
 	if got, _ := get(t, s, "/health"); got != 503 {
 		t.Errorf("health is %d, want 503", got)
 	}
-	postJSON(t, s, chatPath, hello, 200, new(any))
+	postJSON(t, s, to{chatPath, 200}, hello, new(any))
 }
 
 func TestFaultRefuse(t *testing.T) {
@@ -74,7 +74,7 @@ func TestFaultRefuse(t *testing.T) {
 	}
 	eventually(t, "the engine drops what nobody waits for", func() bool { return s.Running() == 0 })
 	setFault(t, s, modelserver.Fault{})
-	postJSON(t, s, chatPath, hello, 200, new(any))
+	postJSON(t, s, to{chatPath, 200}, hello, new(any))
 }
 
 func TestFaultHang(t *testing.T) {
@@ -196,7 +196,7 @@ func TestQueueAndItsLimit(t *testing.T) {
 		}()
 	}
 	eventually(t, "two run and three wait", func() bool { return s.Running() == 2 && s.Waiting() == 3 })
-	postJSON(t, s, chatPath, hello, 429, new(any))
+	postJSON(t, s, to{chatPath, 429}, hello, new(any))
 	cancel()
 	for range 5 {
 		if err := <-failed; !errors.Is(err, context.Canceled) {
@@ -204,5 +204,5 @@ func TestQueueAndItsLimit(t *testing.T) {
 		}
 	}
 	eventually(t, "callers that are gone leave the engine", func() bool { return s.Running()+s.Waiting() == 0 })
-	postJSON(t, s, chatPath, hello, 200, new(any))
+	postJSON(t, s, to{chatPath, 200}, hello, new(any))
 }

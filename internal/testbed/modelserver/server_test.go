@@ -62,10 +62,16 @@ func post(t *testing.T, s *modelserver.Server, path, body string) (*http.Respons
 	return r, err
 }
 
+// to is where a body is sent, and the status that is wanted.
+type to struct {
+	path   string
+	status int
+}
+
 // postJSON sends a body, wants a status, and reads the answer into a value.
-func postJSON(t *testing.T, s *modelserver.Server, path, body string, status int, into any) *http.Response {
+func postJSON(t *testing.T, s *modelserver.Server, to to, body string, into any) *http.Response {
 	t.Helper()
-	r, err := post(t, s, path, body)
+	r, err := post(t, s, to.path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +79,8 @@ func postJSON(t *testing.T, s *modelserver.Server, path, body string, status int
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.StatusCode != status {
-		t.Fatalf("status %d, want %d: %s", r.StatusCode, status, text)
+	if r.StatusCode != to.status {
+		t.Fatalf("status %d, want %d: %s", r.StatusCode, to.status, text)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		t.Fatalf("%v in %s", err, text)
@@ -147,7 +153,7 @@ const (
 func TestChat(t *testing.T) {
 	s := start(t, modelserver.Config{})
 	var a answer
-	r := postJSON(t, s, chatPath, hello, 200, &a)
+	r := postJSON(t, s, to{chatPath, 200}, hello, &a)
 	if a.Object != "chat.completion" || a.Model != "llama" || !strings.HasPrefix(a.ID, "chatcmpl-") {
 		t.Errorf("got %+v", a)
 	}
@@ -170,8 +176,8 @@ func TestContentIsTheSameEachTimeAndStreamed(t *testing.T) {
 	s := start(t, modelserver.Config{OutputTokens: 7})
 	const body = `{"model":"llama","messages":[{"role":"system","content":"be brief"},{"role":"user","content":[{"type":"text","text":"hi"}]}]`
 	var first, second answer
-	postJSON(t, s, chatPath, body+"}", 200, &first)
-	postJSON(t, s, chatPath, body+"}", 200, &second)
+	postJSON(t, s, to{chatPath, 200}, body+"}", &first)
+	postJSON(t, s, to{chatPath, 200}, body+"}", &second)
 	whole := first.Choices[0].Message.Content
 	if second.Choices[0].Message.Content != whole || first.Choices[0].FinishReason != "stop" {
 		t.Errorf("%+v and %+v differ, or were not stopped", first, second)
@@ -216,7 +222,7 @@ func TestCompletions(t *testing.T) {
 	s := start(t, modelserver.Config{})
 	for _, prompt := range []string{`"12345678"`, `["1234","5678"]`, `[1,2]`, `[[1],[2]]`} {
 		var a answer
-		postJSON(t, s, "/v1/completions", `{"model":"qwen","prompt":`+prompt+`,"max_tokens":3}`, 200, &a)
+		postJSON(t, s, to{"/v1/completions", 200}, `{"model":"qwen","prompt":`+prompt+`,"max_tokens":3}`, &a)
 		if a.Object != "text_completion" || len(strings.Fields(a.Choices[0].Text)) != 3 || *a.Usage != (usage{2, 3, 5}) {
 			t.Errorf("prompt %s: got %+v, %+v", prompt, a, a.Usage)
 		}
@@ -244,7 +250,7 @@ func TestResponses(t *testing.T) {
 		}
 	}
 	const body = `{"model":"llama","input":[{"role":"user","content":[{"type":"input_text","text":"hi"}]}],"max_output_tokens":4`
-	postJSON(t, s, "/v1/responses", body+"}", 200, &a)
+	postJSON(t, s, to{"/v1/responses", 200}, body+"}", &a)
 	text := a.Output[0].Content[0].Text
 	if a.Object != "response" || a.Status != "incomplete" || a.Incomplete.Reason != "max_output_tokens" ||
 		len(strings.Fields(text)) != 4 || a.Usage.Output != 4 {
@@ -279,7 +285,7 @@ func TestEmbeddings(t *testing.T) {
 	var floats struct {
 		Data []struct{ Embedding []float64 }
 	}
-	postJSON(t, s, "/v1/embeddings", `{"model":"llama","input":["a","b","a"],"dimensions":8}`, 200, &floats)
+	postJSON(t, s, to{"/v1/embeddings", 200}, `{"model":"llama","input":["a","b","a"],"dimensions":8}`, &floats)
 	if len(floats.Data) != 3 || len(floats.Data[0].Embedding) != 8 {
 		t.Fatalf("got %+v", floats)
 	}
@@ -287,7 +293,7 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("a is %v, b %v, a again %v", a, b, c)
 	}
 	var encoded struct{ Data []struct{ Embedding []byte } }
-	postJSON(t, s, "/v1/embeddings", `{"model":"llama","input":"a","dimensions":8,"encoding_format":"base64"}`, 200, &encoded)
+	postJSON(t, s, to{"/v1/embeddings", 200}, `{"model":"llama","input":"a","dimensions":8,"encoding_format":"base64"}`, &encoded)
 	if len(encoded.Data[0].Embedding) != 32 {
 		t.Errorf("got %d bytes, want 32", len(encoded.Data[0].Embedding))
 	}
@@ -317,7 +323,7 @@ func TestErrorsAreShapedAsOpenAIs(t *testing.T) {
 					Code          int
 				}
 			}
-			postJSON(t, s, c.path, c.body, c.status, &e)
+			postJSON(t, s, to{c.path, c.status}, c.body, &e)
 			if e.Error.Code != c.status || e.Error.Type == "" || !strings.Contains(e.Error.Message, c.says) {
 				t.Errorf("got %+v; want it to say %q", e.Error, c.says)
 			}
@@ -332,7 +338,7 @@ func TestALargePrompt(t *testing.T) {
 	s := start(t, modelserver.Config{KVBlocks: 1 << 20, PrefillRate: 1e9, StepTokens: 1 << 23})
 	body := `{"model":"llama","max_tokens":1,"messages":[{"content":"` + strings.Repeat("x", 4<<20) + `"}]}`
 	var a answer
-	postJSON(t, s, chatPath, body, 200, &a)
+	postJSON(t, s, to{chatPath, 200}, body, &a)
 	if a.Usage.Prompt != 1<<20 || s.Bytes() != int64(len(body)) {
 		t.Errorf("got %d tokens and %d bytes", a.Usage.Prompt, s.Bytes())
 	}
@@ -353,7 +359,7 @@ func TestModelsHealthVersion(t *testing.T) {
 
 func TestMetricsHaveVLLMsNames(t *testing.T) {
 	s := start(t, modelserver.Config{KVBlocks: 1234})
-	postJSON(t, s, chatPath, hello, 200, new(answer))
+	postJSON(t, s, to{chatPath, 200}, hello, new(answer))
 	_, text := get(t, s, "/metrics")
 	for _, line := range []string{
 		`vllm:num_requests_running{engine="0",model_name="llama"} 0`,

@@ -1,0 +1,244 @@
+package serve
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/meridian-mesh/meridian/xds"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// snapshot makes a snapshot of words such as "C:llama=1": type, name, content.
+func snapshot(words ...string) *xds.Snapshot {
+	types := map[string]xds.Type{"C": xds.TypeCluster, "E": xds.TypeEndpoint, "L": xds.TypeListener, "R": xds.TypeRoute, "S": xds.TypeSecret}
+	var resources []*xds.Resource
+	for _, w := range words {
+		letter, rest, _ := strings.Cut(w, ":")
+		name, content, _ := strings.Cut(rest, "=")
+		resources = append(resources, &xds.Resource{Type: types[letter], Name: name, Bytes: []byte(content), Version: content})
+	}
+	return xds.NewSnapshot("gateway/r/c", resources)
+}
+
+// told writes responses as the test's words: "C#1 a=1 b=2 -c".
+func told(out []response) []string {
+	var all []string
+	for _, r := range out {
+		words := []string{r.typ.Short()[:1] + "#" + r.nonce}
+		if r.typ == xds.TypeEndpoint {
+			words[0] = "E#" + r.nonce
+		}
+		for _, res := range r.resources {
+			words = append(words, res.Name+"="+res.Version)
+		}
+		for _, gone := range r.removed {
+			words = append(words, "-"+gone)
+		}
+		all = append(all, strings.Join(words, " "))
+	}
+	return all
+}
+
+// step is what a session is told, and what it must answer.
+type step struct {
+	update  *xds.Snapshot
+	request request
+	want    []string
+}
+
+func (s step) String() string {
+	if s.update != nil {
+		return "a new snapshot"
+	}
+	return fmt.Sprintf("request %+v", s.request)
+}
+
+func ask(t xds.Type, names ...string) step { return step{request: request{typ: t, subscribe: names}} }
+func ack(t xds.Type, nonce string) step    { return step{request: request{typ: t, nonce: nonce}} }
+func (s step) answers(want ...string) step { s.want = want; return s }
+func update(words ...string) step          { return step{update: snapshot(words...)} }
+func nack(t xds.Type, nonce string) step {
+	return step{request: request{typ: t, nonce: nonce, refusal: "no"}}
+}
+func drop(t xds.Type, names ...string) step {
+	return step{request: request{typ: t, unsubscribe: names}}
+}
+
+func play(t *testing.T, s *session, steps []step) {
+	t.Helper()
+	for i, step := range steps {
+		var out []response
+		if step.update != nil {
+			out = s.update(step.update)
+		} else {
+			out = s.handle(step.request)
+		}
+		if diff := cmp.Diff(step.want, told(out)); diff != "" {
+			t.Fatalf("step %d, %s (-want +got):\n%s", i, step, diff)
+		}
+	}
+}
+
+const (
+	cds = xds.TypeCluster
+	eds = xds.TypeEndpoint
+	lds = xds.TypeListener
+	rds = xds.TypeRoute
+)
+
+func TestDeltaSession(t *testing.T) {
+	for name, steps := range map[string][]step{
+		"a wildcard gets everything, then only what changes": {
+			update("C:a=1", "C:b=1"),
+			ask(cds).answers("C#1 a=1 b=1"), ack(cds, "1"),
+			update("C:a=1", "C:b=2").answers("C#2 b=2"),
+		},
+		"who asks before anything is published is answered when it is": {
+			ask(cds),
+			update("C:a=1").answers("C#1 a=1"),
+		},
+		"named resources, and those that do not exist": {
+			update("E:a=1", "E:b=1"),
+			ask(eds, "a", "z").answers("E#1 a=1 -z"), ack(eds, "1"),
+			update("E:a=1", "E:b=2"),
+			update("E:a=1", "E:b=2", "E:z=1").answers("E#2 z=1"),
+		},
+		"naming something ends a wildcard that was never asked for": {
+			update("C:a=1", "C:b=1"),
+			ask(cds).answers("C#1 a=1 b=1"), ack(cds, "1"),
+			ask(cds, "a").answers("C#2 a=1"), ack(cds, "2"),
+			update("C:a=1", "C:b=2"),
+		},
+		"a resource that is subscribed to again is answered again": {
+			update("E:a=1"),
+			ask(eds, "a").answers("E#1 a=1"), ack(eds, "1"),
+			ask(eds, "a").answers("E#2 a=1"),
+		},
+		"what is no longer subscribed to is not sent": {
+			update("E:a=1", "E:b=1"),
+			ask(eds, "a", "b").answers("E#1 a=1 b=1"), ack(eds, "1"),
+			drop(eds, "b"),
+			update("E:a=2", "E:b=2").answers("E#2 a=2"),
+		},
+		"at most one response of a type is under way, and the newest wins": {
+			update("E:a=1"),
+			ask(eds, "a").answers("E#1 a=1"),
+			update("E:a=2"), update("E:a=3"),
+			ack(eds, "1").answers("E#2 a=3"),
+		},
+		"a refusal is not answered by sending the same again": {
+			update("C:a=1"),
+			ask(cds).answers("C#1 a=1"), nack(cds, "1"),
+			update("C:a=1"),
+			update("C:a=2").answers("C#2 a=2"),
+		},
+		"an answer to an old response counts for nothing": {
+			update("C:a=1"),
+			ask(cds).answers("C#1 a=1"), ack(cds, "7"),
+			update("C:a=2"),
+			ack(cds, "1").answers("C#2 a=2"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) { play(t, newSession(false), steps) })
+	}
+}
+
+// A client that reconnects says what it holds, and is sent only what differs.
+func TestReconnectSendsOnlyWhatDiffers(t *testing.T) {
+	s := newSession(false)
+	play(t, s, []step{
+		update("C:a=1", "C:b=2", "C:d=1"),
+		step{request: request{typ: cds, held: map[string]string{"a": "1", "b": "1", "c": "1"}}}.answers("C#1 b=2 d=1 -c"),
+	})
+	same := newSession(false)
+	play(t, same, []step{
+		update("C:a=1"),
+		{request: request{typ: cds, held: map[string]string{"a": "1"}}},
+		update("C:a=2").answers("C#1 a=2"),
+	})
+}
+
+// Make before break: what others refer to comes first and is acknowledged before they do; what is gone goes last, in
+// the opposite order. Endpoints wait for nothing.
+func TestOrderIsMakeBeforeBreak(t *testing.T) {
+	subscribed := []step{
+		update("C:a=1", "E:a=1", "L:l=1", "R:r=1"),
+		ask(cds).answers("C#1 a=1"), ask(eds, "a").answers("E#2 a=1"), ack(cds, "1"), ack(eds, "2"),
+		ask(lds).answers("L#3 l=1"), ack(lds, "3"), ask(rds, "r").answers("R#4 r=1"), ack(rds, "4"),
+	}
+	play(t, newSession(false), append(subscribed, []step{
+		// Cluster a is replaced by b, and the route leads there.
+		update("C:b=1", "E:b=1", "L:l=2", "R:r=2").answers("C#5 b=1"),
+		ask(eds, "b").answers("E#6 b=1"), // answered though the cluster is not acknowledged: Envoy waits for it
+		ack(eds, "6"),
+		ack(cds, "5").answers("L#7 l=2"),
+		ack(lds, "7").answers("R#8 r=2"),
+		ack(rds, "8").answers("E#9 -a"),
+		drop(eds, "a"), ack(eds, "9").answers("C#10 -a"),
+		ack(cds, "10"),
+	}...))
+	play(t, newSession(false), append(subscribed, []step{
+		update("C:a=2", "E:a=2", "L:l=1", "R:r=2").answers("C#5 a=2", "E#6 a=2"),
+		update("C:a=2", "E:a=3", "L:l=1", "R:r=2"),
+		ack(eds, "6").answers("E#7 a=3"), // while the cluster is still not acknowledged
+	}...))
+}
+
+func TestHurrySendsWhatWaitsForAnswersThatDoNotCome(t *testing.T) {
+	s := newSession(false)
+	play(t, s, []step{
+		update("C:a=1", "R:r=1"),
+		ask(cds).answers("C#1 a=1"), ack(cds, "1"), ask(rds, "r").answers("R#2 r=1"), ack(rds, "2"),
+		update("C:a=2", "R:r=2").answers("C#3 a=2"),
+	})
+	if diff := cmp.Diff([]string{"R#4 r=2"}, told(s.hurry())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestStateOfTheWorldSession(t *testing.T) {
+	all := func(t xds.Type, nonce string, names ...string) step {
+		return step{request: request{typ: t, nonce: nonce, names: names}}
+	}
+	for name, steps := range map[string][]step{
+		"clusters come as a whole, and leave by absence once nothing is under way": {
+			update("C:a=1", "C:b=1"),
+			all(cds, "").answers("C#1 a=1 b=1"), all(cds, "1"),
+			update("C:a=1", "C:c=1").answers("C#2 a=1 c=1 b=1"),
+			all(cds, "2").answers("C#3 a=1 c=1"),
+			all(cds, "3"),
+		},
+		"endpoints come alone": {
+			update("E:a=1", "E:b=1"),
+			all(eds, "", "a", "b").answers("E#1 a=1 b=1"), all(eds, "1", "a", "b"),
+			update("E:a=1", "E:b=2").answers("E#2 b=2"),
+		},
+		"names that are new to a subscription are answered at once": {
+			update("E:a=1", "E:b=1"),
+			all(eds, "", "a").answers("E#1 a=1"), all(eds, "1", "a"),
+			all(eds, "1", "a", "b").answers("E#2 b=1"),
+		},
+		"an answer to an older response is passed over": {
+			update("C:a=1"),
+			all(cds, "").answers("C#1 a=1"), all(cds, "0"),
+			update("C:a=2"),
+			all(cds, "1").answers("C#2 a=2"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) { play(t, newSession(true), steps) })
+	}
+}
+
+func TestEndpointsThatAreAskedForAreAnsweredEvenWhenEmpty(t *testing.T) {
+	s := newSession(true)
+	s.update(snapshot())
+	out := s.handle(request{typ: eds, names: []string{"a"}})
+	if len(out) != 1 || len(out[0].resources) != 1 || out[0].resources[0].Name != "a" {
+		t.Errorf("%v: a client would wait for ever", told(out))
+	}
+}
