@@ -96,6 +96,9 @@ func (s simulation) table(w io.Writer) {
 		fmt.Fprintln(w, "FROM\tSERVICE\tCLASS\tCLUSTER\tBEFORE\tAFTER\tTHEN")
 	}
 	for _, c := range s.Changes {
+		if len(c.Clusters) == 0 { // the same order, of which nothing is up
+			fmt.Fprintf(w, "%s\t%s\t%s\t-\t%s\t%s\t%s\n", c.Viewpoint, c.Service, c.Class, c.Before, c.After, c.After)
+		}
 		for _, cluster := range c.Clusters {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Viewpoint, c.Service, c.Class, cluster.Cluster, positionText(cluster.Before), positionText(cluster.After), c.After)
 		}
