@@ -132,8 +132,11 @@ func (c check) locationSource(l *LocationSource) {
 	c.onlyWith("spec.location.service", l.Service != nil, l.Source == LocationGeoService, "source GeoService")
 	switch l.Source {
 	case LocationGeoIP:
-		if l.Database == "" {
+		switch {
+		case l.Database == "":
 			c.complain("spec.location.database", "is missing: the path of an MMDB on the proxy's disk")
+		case !strings.HasSuffix(l.Database, ".mmdb"):
+			c.complain("spec.location.database", "%q does not end in .mmdb: Envoy refuses any other name", clip(l.Database))
 		}
 	case LocationGeoService:
 		if l.Service == nil {

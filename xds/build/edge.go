@@ -97,20 +97,18 @@ func (b *builder) edgeRoutes(c *collector, name string, services []*policies.Ser
 	return out
 }
 
-// bodyPaths are the paths of the OpenAI API whose body names the model.
-var bodyPaths = []string{"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses"}
+// bodyPath matches the paths of the OpenAI API whose body names the model: one branch for all of them, since what hangs
+// on it is most of a route configuration.
+const bodyPath = `/v1/(chat/completions|completions|embeddings|responses)([/?].*)?`
 
 // modelHeader is what a model's name must look like to be looked up at all.
 const modelHeader = `[^\x00-\x1f\x7f]{1,256}`
 
 // byPath finds the service by path, on one host.
 func (b *builder) byPath(c *collector, host string, services []*policies.Service) *match.Matcher {
+	openAI := slices.ContainsFunc(services, speaksOpenAI)
 	paths := map[string]*match.Matcher_OnMatch{}
-	if slices.ContainsFunc(services, speaksOpenAI) {
-		byModel := nest(ifHeader(c, xds.HeaderModel, modelHeader, b.byModel(c, services), then(c, "no-model", invalidRequest.route())))
-		for _, p := range bodyPaths {
-			paths[p] = byModel
-		}
+	if openAI {
 		paths["/v1/models"] = then(c, "models", modelList(services))
 	}
 	for _, s := range services {
@@ -118,7 +116,12 @@ func (b *builder) byPath(c *collector, host string, services []*policies.Service
 			paths[p] = b.admit(c, s)
 		}
 	}
-	return onPrefix(c, ":path", paths, then(c, "not-found", pathNotFound.route()))
+	byPrefix := onPrefix(c, ":path", paths, then(c, "not-found", pathNotFound.route()))
+	if !openAI {
+		return byPrefix
+	}
+	byModel := ifHeader(c, xds.HeaderModel, modelHeader, b.byModel(c, services), then(c, "no-model", invalidRequest.route()))
+	return ifHeader(c, ":path", bodyPath, nest(byModel), nest(byPrefix))
 }
 
 // pathsOf are the path prefixes that choose a service by themselves on a host.
