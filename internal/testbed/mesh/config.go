@@ -24,6 +24,8 @@ type Config struct {
 	Gateway string
 	// GeoService locates clients by the control plane's geo service instead of Envoy's geoip filter.
 	GeoService bool
+	// TLS makes gateways serve clients over TLS, with the certificate that they also show each other.
+	TLS bool
 	// Flat gives clusters no gateway addresses, so that servers are dialled directly.
 	Flat bool
 	// StateOfTheWorld makes gateways use that protocol instead of delta.

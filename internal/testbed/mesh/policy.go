@@ -46,11 +46,16 @@ func (m *Mesh) gatewaySpec(c *Member) string {
 	if m.config.GeoService {
 		location = fmt.Sprintf("{source: GeoService, service: {address: %s, port: %d}}", m.plane.XDS().Addr(), m.plane.XDS().Port())
 	}
-	spec := fmt.Sprintf("{proxies: {clusters: [%s]}, listeners: [{name: http, address: %s, port: %d}], trustedHops: 1, location: %s",
-		c.Name, c.HTTP.Addr(), c.HTTP.Port(), location)
+	certificate, key := filepath.Join(c.dir, "tls.crt"), filepath.Join(c.dir, "tls.key")
+	tls := ""
+	if m.config.TLS {
+		tls = fmt.Sprintf(", tls: {certificateFile: %s, privateKeyFile: %s}", certificate, key)
+	}
+	spec := fmt.Sprintf("{proxies: {clusters: [%s]}, listeners: [{name: http, address: %s, port: %d%s}], trustedHops: 1, location: %s",
+		c.Name, c.HTTP.Addr(), c.HTTP.Port(), tls, location)
 	if !m.config.Flat {
 		spec += fmt.Sprintf(", eastWest: {address: %s, port: %d, certificateFile: %s, privateKeyFile: %s, trustBundleDir: %s}",
-			c.eastWest.Addr(), c.eastWest.Port(), filepath.Join(c.dir, "tls.crt"), filepath.Join(c.dir, "tls.key"), filepath.Join(m.dir, "bundles"))
+			c.eastWest.Addr(), c.eastWest.Port(), certificate, key, filepath.Join(m.dir, "bundles"))
 	}
 	if m.config.Gateway != "" {
 		spec += ", " + m.config.Gateway
