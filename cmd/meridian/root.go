@@ -14,9 +14,6 @@ Exit codes: 0 all is well; 1 what was asked for failed; 2 called wrongly; 3 vali
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &exitError{code: exitUsage, err: err}
-	})
 	root.AddCommand(newServe(), newValidate(), newExplain(), newSimulate(), newBootstrap(), newStatus(), newDemo(), newSchema(), newVersion())
 	return root
 }

@@ -1,159 +1,99 @@
 package main
 
 import (
-	"context"
+	"errors"
+	"flag"
 	"net/http"
 	"net/netip"
-	"os"
+	"os/exec"
 	"path/filepath"
-	"strings"
+	"regexp"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/meridian-mesh/meridian/internal/testbed/envoy"
 	"github.com/meridian-mesh/meridian/internal/testbed/loopback"
 )
+
+var update = flag.Bool("update", false, "rewrite what scripts compare with, and the references that are generated")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"meridian": main})
 }
 
-// Each script tells of one verb.
+// Each script tells of one verb. $EXAMPLES is the folder of examples, $HTTP an address that is free.
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../policies/examples")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "", RequireExplicitExec: true,
+		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "until": until, "ready": ready, "terminate": terminate},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("EXAMPLES", examples)
-			return nil
+			address, err := loopback.Free(netip.MustParseAddr("127.0.0.1"))
+			e.Setenv("HTTP", address.String())
+			return err
 		},
 	})
 }
 
-// serve becomes ready, says its status, and ends in order when it is told to.
-func TestServeUntilItIsToldToEnd(t *testing.T) {
-	address, err := loopback.Free(netip.MustParseAddr("127.0.0.1"))
-	if err != nil {
-		t.Fatal(err)
+// exits runs a command that must end with a code: "exits 3 meridian validate bad".
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	var out, errs strings.Builder
-	code := make(chan int, 1)
-	go func() {
-		code <- run(ctx, []string{"serve", "--policies", "../../policies/examples/three-regions.yaml", "--xds-address", "127.0.0.1:0", "--http-address", address.String()}, &out, &errs)
-	}()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
+	if got != want {
+		ts.Fatalf("exit code %d, want %d\n%s%s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// until runs a command again and again until what it prints matches: "until PATTERN meridian status".
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	await(ts, args[0], func() bool {
+		return ts.Exec(args[1], args[2:]...) == nil && pattern.MatchString(ts.ReadFile("stdout"))
+	})
+}
+
+// ready waits until a control plane says that it can serve: "ready ADDRESS".
+func ready(ts *testscript.TestScript, _ bool, args []string) {
+	await(ts, "ready", func() bool {
+		response, err := http.Get("http://" + args[0] + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close() // nothing was written
+		return response.StatusCode == http.StatusOK
+	})
+}
+
+// terminate asks the commands in the background to end, as Kubernetes does.
+func terminate(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, c := range ts.BackgroundCmds() {
+		ts.Check(c.Process.Signal(syscall.SIGTERM))
+	}
+}
+
+func await(ts *testscript.TestScript, what string, holds func() bool) {
+	deadline, tick := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
-	for ready := false; !ready; {
+	for !holds() {
 		select {
 		case <-deadline:
-			t.Fatal("not ready")
-		case c := <-code:
-			t.Fatalf("ended with %d: %s", c, errs.String())
+			ts.Fatalf("waited in vain for %s", what)
 		case <-tick.C:
-			ready = get("http://"+address.String()+"/readyz") == 200
-		}
-	}
-	if got := get("http://" + address.String() + "/healthz"); got != 200 {
-		t.Errorf("healthz: %d", got)
-	}
-	var status, statusErrs strings.Builder
-	if c := run(t.Context(), []string{"status", "--server", address.String()}, &status, &statusErrs); c != 0 || !strings.Contains(status.String(), "llama") {
-		t.Errorf("status: %d %s %s", c, status.String(), statusErrs.String())
-	}
-	stop()
-	if c := <-code; c != 0 {
-		t.Errorf("ended with %d: %s", c, errs.String())
-	}
-}
-
-// get is the status of a page; 0 where there is none.
-func get(url string) int {
-	response, err := http.Get(url)
-	if err != nil {
-		return 0
-	}
-	defer response.Body.Close()
-	return response.StatusCode
-}
-
-// The real Envoy accepts what bootstrap prints.
-func TestBootstrapIsAccepted(t *testing.T) {
-	for _, protocol := range []string{"", "--state-of-the-world"} {
-		var out, errs strings.Builder
-		args := []string{"bootstrap", "--cluster", "fra-1", "--region", "frankfurt", "--id", "p", "--admin", "127.0.0.1:0", "--server", "127.0.0.1:1,127.0.0.1:2"}
-		if protocol != "" {
-			args = append(args, protocol)
-		}
-		if code := run(t.Context(), args, &out, &errs); code != 0 {
-			t.Fatalf("exit code %d: %s", code, errs.String())
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := envoy.Validate(ctx, []byte(out.String())); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// Every command and flag that the documents name is there.
-func TestDocumentsNameCommandsThatExist(t *testing.T) {
-	var paths []string
-	for _, pattern := range []string{"../../README.md", "../../docs/*.md", "../../docs/*/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		paths = append(paths, found...)
-	}
-	lines := 0
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			command, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(line), "$ "), "meridian ")
-			if !ok {
-				continue
-			}
-			lines++
-			checkCommand(t, path, strings.Fields(command))
-		}
-	}
-	if lines < 10 {
-		t.Errorf("only %d commands found in %d documents", lines, len(paths))
-	}
-}
-
-func checkCommand(t *testing.T, path string, words []string) {
-	t.Helper()
-	c, rest, err := newRoot().Find(words)
-	if err != nil || !c.HasParent() {
-		t.Errorf("%s names `meridian %s`, which does not exist", path, strings.Join(words, " "))
-		return
-	}
-	for _, w := range rest {
-		if name, ok := strings.CutPrefix(w, "--"); ok && c.Flags().Lookup(name) == nil {
-			t.Errorf("%s: `meridian %s` has no flag --%s", path, c.Name(), name)
-		}
-	}
-}
-
-// Every command says what it is for and shows how it is called.
-func TestEveryCommandHasHelpWithExamples(t *testing.T) {
-	for _, c := range newRoot().Commands() {
-		if c.Name() == "help" || c.Name() == "completion" {
-			continue
-		}
-		if c.Short == "" || c.Example == "" {
-			t.Errorf("meridian %s has no description or no example", c.Name())
 		}
 	}
 }

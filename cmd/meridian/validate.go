@@ -28,7 +28,7 @@ func newValidate() *cobra.Command {
 		Long: `Check a folder of policy files as serve would read it, then plan, build and verify the configuration for every
 gateway. Every problem of a run is reported together. Exit code 3 where there is any.`,
 		Example: "  meridian validate policies/\n  meridian validate -o json policies/",
-		Args:    exactly(1, "name the folder of policy files"),
+		Args:    folderOnly,
 	}
 	f := addFormat(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -47,13 +47,11 @@ gateway. Every problem of a run is reported together. Exit code 3 where there is
 	return c
 }
 
-func exactly(n int, what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != n {
-			return usage("%s", what)
-		}
-		return nil
+func folderOnly(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return errors.New("name the folder of policy files, and nothing else")
 	}
+	return nil
 }
 
 // validate reads a folder. The error is for a folder that can't be read at all.
