@@ -12,7 +12,8 @@ import (
 )
 
 func newBootstrap() *cobra.Command {
-	var cluster, region, role, id, admin string
+	var cluster, region, id, admin string
+	var as role
 	var servers []string
 	var full bool
 	c := &cobra.Command{
@@ -22,7 +23,7 @@ func newBootstrap() *cobra.Command {
 	}
 	c.Flags().StringVar(&cluster, "cluster", "", "the Cluster that the proxy is in (required)")
 	c.Flags().StringVar(&region, "region", "", "the Cluster's Region; checked where given")
-	c.Flags().StringVar(&role, "role", string(policies.RoleGateway), "gateway or sidecar")
+	addRole(c, &as)
 	c.Flags().StringVar(&id, "id", "", "the node id, unique among all proxies (required)")
 	c.Flags().StringSliceVar(&servers, "server", []string{"127.0.0.1:18000"}, "addresses of Meridian's xDS port, one for each replica")
 	c.Flags().StringVar(&admin, "admin", "", "address of Envoy's own admin interface; none if empty")
@@ -31,11 +32,8 @@ func newBootstrap() *cobra.Command {
 		if cluster == "" || id == "" {
 			return usage("--cluster and --id are required")
 		}
-		if role != string(policies.RoleGateway) && role != string(policies.RoleSidecar) {
-			return usage("--role is %q, want gateway or sidecar", role)
-		}
 		config := bootstrap.Config{ID: id, StateOfTheWorld: full, Viewpoint: world.Viewpoint{
-			Role: policies.Role(role), Region: policies.RegionName(region), Cluster: policies.ClusterName(cluster)}}
+			Role: policies.Role(as), Region: policies.RegionName(region), Cluster: policies.ClusterName(cluster)}}
 		var err error
 		for _, s := range servers {
 			a, err := netip.ParseAddrPort(s)

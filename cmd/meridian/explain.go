@@ -20,7 +20,7 @@ import (
 type question struct {
 	Policies string   `json:"-"`
 	Cluster  string   `json:"cluster"`
-	Role     string   `json:"role"`
+	Role     role     `json:"role"`
 	Address  string   `json:"-"`
 	Database string   `json:"-"`
 	Country  string   `json:"country,omitempty"`
@@ -37,7 +37,9 @@ type explanation struct {
 	Service  string           `json:"service"`
 	Class    world.ClassID    `json:"class,omitempty"`
 	Refusal  *explainedReason `json:"refusal,omitempty"`
-	Choices  []explained      `json:"choices,omitempty"`
+	// Fate is what becomes of a request that no policy refuses.
+	Fate    plan.Fate   `json:"fate,omitempty"`
+	Choices []explained `json:"choices,omitempty"`
 }
 
 // explained is one cluster that was considered.
@@ -69,7 +71,7 @@ The answer follows from the policies, with every endpoint healthy but those of t
 	}
 	c.Flags().StringVar(&q.Policies, "policies", "", "folder of policy files (required)")
 	c.Flags().StringVar(&q.Cluster, "from", "", "the cluster whose gateway the request enters at (required)")
-	c.Flags().StringVar(&q.Role, "role", string(policies.RoleGateway), "gateway or sidecar")
+	addRole(c, &q.Role)
 	c.Flags().StringVar(&q.Country, "country", "", "the client's country; empty: its location is unknown")
 	c.Flags().StringVar(&q.Address, "address", "", "the client's address, to look its country up in --geo-database")
 	c.Flags().StringVar(&q.Database, "geo-database", "", "MMDB for --address (default: the embedded demo database)")
@@ -133,6 +135,7 @@ func (i *imagined) explain(q question, service policies.ServiceName, viewpoint w
 	if !ok {
 		return e, fmt.Errorf("no Gateway policy selects the %s proxies of cluster %s", viewpoint.Role, viewpoint.Cluster)
 	}
+	e.Fate = fateOf(d)
 	for _, choice := range d.Choices {
 		x := explained{Cluster: choice.Cluster, Region: choice.Region, Role: choice.Role, Priority: choice.Priority, Share: float64(choice.Share) * 100 / world.ShareTotal}
 		for _, r := range choice.Reasons {
@@ -141,6 +144,16 @@ func (i *imagined) explain(q question, service policies.ServiceName, viewpoint w
 		e.Choices = append(e.Choices, x)
 	}
 	return e, nil
+}
+
+func fateOf(d *plan.Decision) plan.Fate {
+	switch {
+	case d.Servable():
+		return plan.Served
+	case d.Class.Pinned():
+		return plan.ResidencyRefused
+	}
+	return plan.NoCapacity
 }
 
 // countryOf looks an address up.
@@ -186,7 +199,11 @@ func (e explanation) table(w io.Writer) {
 		fmt.Fprintf(w, "service %s: REFUSED: %s\n", e.Service, e.Refusal.Text)
 		return
 	}
-	fmt.Fprintf(w, "service %s, residency class %s\n\n", e.Service, e.Class)
+	fmt.Fprintf(w, "service %s, residency class %s", e.Service, e.Class)
+	if e.Fate != plan.Served {
+		fmt.Fprintf(w, ": %s", strings.ToUpper(string(e.Fate)))
+	}
+	fmt.Fprint(w, "\n\n")
 	fmt.Fprintln(w, "CLUSTER\tREGION\tROLE\tPRIORITY\tSHARE\tWHY")
 	for _, c := range e.Choices {
 		priority, share := fmt.Sprint(c.Priority), fmt.Sprintf("%.0f%%", c.Share)
