@@ -90,10 +90,13 @@ func looksLikeError(e ast.Expr) bool {
 }
 
 // sleeping refuses sleeps: in a test they are too short on a slow machine and too long on a fast one, elsewhere they
-// cannot be cancelled.
+// cannot be cancelled. In a bubble of testing/synctest time is not real, and a sleep takes none.
 func sleeping(r *tree) (broken []string) {
 	for _, p := range r.packages {
 		for _, f := range p.files {
+			if slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` }) {
+				continue
+			}
 			ast.Inspect(f.File, func(n ast.Node) bool {
 				if call, ok := n.(*ast.CallExpr); ok && isFunc(call.Fun, "time", "Sleep") {
 					broken = append(broken, r.at(call.Pos(), "do not sleep: wait for what must happen, with a context"))
