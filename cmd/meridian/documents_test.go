@@ -62,6 +62,20 @@ func checkCommand(t *testing.T, path string, words []string) {
 	}
 }
 
+// link is a link to another file of the repository.
+var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+
+// Every link between the documents leads to a file.
+func TestDocumentsLinkToFilesThatExist(t *testing.T) {
+	for path, text := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", path, m[1], err)
+			}
+		}
+	}
+}
+
 // session is a fence that shows a command and what it printed.
 var session = regexp.MustCompile("(?ms)^```console\n\\$ meridian ([^\n]+)\n(.*?)^```")
 
