@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/meridian-mesh/meridian/policies"
+	"github.com/meridian-mesh/meridian/xds"
 )
 
 // checkReference holds a generated document to what it is generated from.
@@ -159,4 +160,17 @@ func typeOf(s *jsonschema.Schema) string {
 		return fmt.Sprintf("%s, %s to %s", s.Type, s.Minimum, s.Maximum)
 	}
 	return s.Type
+}
+
+// The reference of headers has every header that clients get.
+func TestHeaderReferenceIsComplete(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reference/headers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, header := range []string{xds.HeaderCluster, xds.HeaderRegion, xds.HeaderReason} {
+		if !strings.Contains(string(text), "| `"+header+"` | ") {
+			t.Errorf("docs/reference/headers.md has no row for %s", header)
+		}
+	}
 }

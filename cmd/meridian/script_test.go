@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("EXAMPLES", examples)
 			address, err := loopback.Free(netip.MustParseAddr("127.0.0.1"))
 			e.Setenv("HTTP", address.String())
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // else each command waits a second at its end
 			return err
 		},
 	})
