@@ -28,7 +28,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (1m)
 	@internal/tools/fuzz.sh $(FUZZTIME)
 
 generate: ## Rewrite what is generated: JSON Schema, golden files, demo database
-	go test ./geo/mmdb ./internal/controlplane ./plan ./policies ./xds/build -update
+	go test ./cmd/meridian ./geo/mmdb ./internal/controlplane ./plan ./policies ./xds/build -update
 
 clean: ## Remove what was built and fetched
 	rm -rf bin .tools
