@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// places are paths and hosts that are true on one machine only, placeParts what each of them has one of.
+// places are paths and settings that are true on one machine only, placeParts what each of them has one of.
 var (
-	places     = regexp.MustCompile(`(^|[^\w./~*-])/(work|root|home/\w+)/|/tmp/brief|\b(proxy\.golang\.org|pypi\.org|registry\.npmjs\.org|static\.crates\.io|deb\.debian\.org)\b`)
-	placeParts = []string{"/work/", "/root/", "/home/", "/tmp/brief", "golang.org", "pypi.org", "npmjs.org", "crates.io", "debian.org"}
+	places     = regexp.MustCompile(`(^|[^\w./~*-])/(root|work|home/\w+)/|\bGOPROXY=|--index-url\b`)
+	placeParts = []string{"/root/", "/work/", "/home/", "GOPROXY=", "--index-url"}
 )
 
 // machine refuses what is true on one machine only. This folder has such names to find them by.
