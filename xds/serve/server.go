@@ -27,8 +27,8 @@ type Config struct {
 	OnPush func(Push)
 	// OnAnswer is told of each answer to a response. It must not block. Default: nothing.
 	OnAnswer func(Answer)
-	// Patience is how long a client may leave everything unanswered before changes no longer wait for it: they are
-	// sent after once to twice this time. Default 5s.
+	// Patience is how long a client may leave a response unanswered before changes of other types no longer wait for
+	// it. Removals always wait. Default 5s.
 	Patience time.Duration
 	// Log defaults to slog's default.
 	Log *slog.Logger

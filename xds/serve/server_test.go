@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -179,6 +180,67 @@ func TestClientThatDoesNotAnswerIsNotWaitedForForEver(t *testing.T) {
 	if r, err := stream.Recv(); err != nil || r.GetTypeUrl() != string(rds) {
 		t.Errorf("%v %v", r, err)
 	}
+}
+
+// Nor do changes put that off, however many come.
+func TestSteadyChangesDoNotPutPatienceOff(t *testing.T) {
+	c := &cache.Cache{}
+	c.Publish(snapshot("C:a=0", "R:r=1"), time.Now())
+	_, ads := running(t, Config{Cache: c, Patience: 50 * time.Millisecond})
+	stream := delta(t, ads, &core.Node{Id: "p", Cluster: "c"})
+	if _, err := stream.Recv(); err != nil { // and leaves the clusters unanswered
+		t.Fatal(err)
+	}
+	if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: string(rds), ResourceNamesSubscribe: []string{"r"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: string(rds), ResponseNonce: "2"}); err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan error, 1)
+	go func() {
+		r, err := stream.Recv()
+		if err == nil && r.GetTypeUrl() != string(rds) {
+			err = fmt.Errorf("got %s", r.GetTypeUrl())
+		}
+		came <- err
+	}()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for i := 1; ; i++ {
+		select {
+		case err := <-came:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		case <-tick.C:
+			c.Publish(snapshot(fmt.Sprintf("C:a=%d", i), "R:r=2"), time.Now())
+		}
+	}
+}
+
+func TestTypeThatIsNotServedEndsNoStream(t *testing.T) {
+	c := &cache.Cache{}
+	c.Publish(snapshot("C:a=1"), time.Now())
+	s, ads := running(t, Config{Cache: c})
+	stream := delta(t, ads, &core.Node{Id: "p", Cluster: "c"})
+	r, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range []*discovery.DeltaDiscoveryRequest{
+		{TypeUrl: "type.googleapis.com/envoy.service.runtime.v3.Runtime", ResourceNamesSubscribe: []string{"x"}},
+		{TypeUrl: string(cds), ResponseNonce: r.GetNonce()},
+	} {
+		if err := stream.Send(request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "the proxy is synced", func() bool { return len(s.Status()) == 1 && s.Status()[0].State == Synced })
 }
 
 func TestManyClientsAreAllCurrentAfterAChange(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/meridian-mesh/meridian/xds"
 )
@@ -43,10 +44,15 @@ type session struct {
 	target *xds.Snapshot // newest; nil before the first
 	kinds  map[xds.Type]*kind
 	nonces uint64
-	// answers counts what the client has answered.
-	answers uint64
-	// impatient says that the client has taken too long to answer, so that nothing waits for it any more.
-	impatient bool
+	// now is the time of what the session is told of. Its owner sets it: a session reads no clock.
+	now time.Time
+}
+
+// offer is a response that has not been answered.
+type offer struct {
+	nonce, version string
+	resources      []*xds.Resource
+	at             time.Time
 }
 
 // kind is the state of one type of resource in a session.
@@ -60,14 +66,16 @@ type kind struct {
 	synced bool
 	// lingering are resources that the client holds and the newest snapshot does not: they are removed last.
 	lingering []*xds.Resource
-	// outstanding is the nonce of the response that has not been answered; empty where there is none.
-	outstanding string
-	// accepted is the version that the client accepted last.
-	accepted string
-	// offered are the resources of the outstanding or last response; refusal is why the client refused them.
-	offered        []*xds.Resource
-	offeredVersion string
-	refusal        string
+	// outstanding are the responses that have not been answered, oldest first: one, and those that answer names that
+	// the client asked for meanwhile.
+	outstanding []offer
+	// overdue says that the client has taken too long to answer, so that nothing else waits for it any more.
+	overdue bool
+	// accepted is the version that the client accepted last, offered the one that it was sent last.
+	accepted, offered string
+	// refused are the resources that the client refused, and refusal is why; empty where nothing stands refused.
+	refused []*xds.Resource
+	refusal string
 	// held and heldVersion are what the client says it holds from an earlier stream, until its first answer.
 	held        map[string]string
 	heldVersion string
@@ -83,9 +91,26 @@ func (s *session) update(target *xds.Snapshot) []response {
 	return s.advance()
 }
 
-// hurry sends what waits for answers that have not come in time.
-func (s *session) hurry() []response {
-	s.impatient = true
+// due is when the next response will have been unanswered for as long as patience; zero where none is outstanding that
+// is not overdue already.
+func (s *session) due(patience time.Duration) time.Time {
+	var first time.Time
+	for _, k := range s.kinds {
+		if len(k.outstanding) == 0 || k.overdue {
+			continue
+		}
+		if at := k.outstanding[0].at.Add(patience); first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// hurry sends what waits for answers that have not come within patience.
+func (s *session) hurry(patience time.Duration) []response {
+	for _, k := range s.kinds {
+		k.overdue = k.overdue || len(k.outstanding) > 0 && !s.now.Before(k.outstanding[0].at.Add(patience))
+	}
 	return s.advance()
 }
 
@@ -97,26 +122,47 @@ func (s *session) handle(r request) []response {
 		s.kinds[r.typ] = k
 		return s.first(k, r)
 	}
-	if r.nonce != "" && r.nonce == k.outstanding {
-		s.impatient = false
-		s.answers++
-		k.answer(r)
+	if i := k.offerOf(r.nonce); i >= 0 {
+		k.answer(i, r.refusal)
 	}
-	if s.full && r.nonce != "" && k.outstanding != "" && r.nonce != k.outstanding {
+	if s.full && r.nonce != "" && len(k.outstanding) > 0 {
 		return nil // an answer to an older response: a newer request is on its way
 	}
 	out := s.resubscribe(k, r)
 	return append(out, s.advance()...)
 }
 
-// answer notes that the outstanding response was accepted or refused.
-func (k *kind) answer(r request) {
-	k.outstanding = ""
-	if r.refusal == "" {
-		k.accepted, k.refusal = k.offeredVersion, ""
+// offerOf finds the outstanding response that a nonce answers; -1 where there is none.
+func (k *kind) offerOf(nonce string) int {
+	return slices.IndexFunc(k.outstanding, func(o offer) bool { return o.nonce == nonce })
+}
+
+// answer notes that an outstanding response was accepted, or why it was refused. Answers come in order, so an older
+// response that has none will get none.
+func (k *kind) answer(i int, refusal string) {
+	o := k.outstanding[i]
+	k.outstanding, k.overdue = k.outstanding[i+1:], false
+	if refusal != "" {
+		k.refused, k.refusal = o.resources, refusal
 		return
 	}
-	k.refusal = r.refusal
+	k.accepted = o.version
+	if k.refusal != "" && mends(k.refused, o.resources) {
+		k.refused, k.refusal = nil, ""
+	}
+}
+
+// mends says whether accepting resources ends the refusal of others: one that was refused is among them. Which of
+// several was at fault a client does not say in a form to rely on.
+func mends(refused, accepted []*xds.Resource) bool {
+	names := make(map[string]struct{}, len(accepted))
+	for _, r := range accepted {
+		names[r.Name] = struct{}{}
+	}
+	return len(refused) == 0 || slices.ContainsFunc(refused, func(r *xds.Resource) bool {
+		_, ok := names[r.Name]
+		return ok
+	})
 }
 
 // first opens a type's subscription.
@@ -153,18 +199,26 @@ func (s *session) bringUp(k *kind) []response {
 			fresh = append(fresh, r)
 		}
 	}
-	removed := missing(k.sent, slices.Sorted(maps.Keys(held)))
-	for name := range k.sub.named {
-		if _, has := held[name]; !has && find(k.sent, name) == nil {
-			removed = append(removed, name)
-		}
-	}
-	if len(fresh) == 0 && len(removed) == 0 && len(held) > 0 {
+	k.linger(held)
+	removed := missing(k.sent, slices.DeleteFunc(slices.Collect(maps.Keys(k.sub.named)), func(name string) bool {
+		_, has := held[name]
+		return has
+	}))
+	if len(fresh) == 0 && len(removed) == 0 && len(k.lingering) == 0 && len(held) > 0 {
 		k.accepted = k.version
 		return nil
 	}
-	slices.Sort(removed)
-	return s.send(k, fresh, removed)
+	return s.send(k, fresh, removed) // empty where all that is to do is to remove: its answer says when to
+}
+
+// linger notes what the client holds from an earlier stream and should not: what it holds of other types may refer to it
+// still, so it goes last.
+func (k *kind) linger(held map[string]string) {
+	for _, name := range missing(k.sent, slices.Collect(maps.Keys(held))) {
+		if k.sub.wants(name) {
+			k.lingering = append(k.lingering, &xds.Resource{Type: k.typ, Name: name})
+		}
+	}
 }
 
 // take makes a snapshot's resources those that the client is brought up to.
@@ -190,28 +244,36 @@ func (s *session) resubscribe(k *kind, r request) []response {
 	k.sub.remove(r.unsubscribe)
 	k.forget()
 	k.sub.add(r.subscribe)
-	if len(r.subscribe) == 0 || !k.synced {
+	if !k.synced {
 		return nil
 	}
-	if k.sub.all && !wasAll {
-		return s.send(k, k.sent, nil)
-	}
-	// A name that is subscribed to again is answered again, even where it is held: the client says that it waits.
+	// A name that is subscribed to again is answered again, even where it is held: the client says that it waits. So is
+	// one that is let go of under a wildcard: the client can't know whether the wildcard has it.
 	asked := withoutWildcard(r.subscribe)
-	if len(asked) == 0 {
-		return nil
+	if k.sub.all {
+		asked = append(asked, withoutWildcard(r.unsubscribe)...)
 	}
-	return s.send(k, k.named(asked), missing(k.sent, asked))
+	slices.Sort(asked)
+	asked = slices.Compact(asked)
+	switch {
+	case k.sub.all && !wasAll:
+		return s.send(k, k.sent, missing(k.sent, asked))
+	case len(asked) > 0:
+		return s.send(k, k.named(asked), missing(k.sent, asked))
+	}
+	return nil
 }
 
 func (s *session) resubscribeFull(k *kind, r request) []response {
+	wasAll := k.sub.all
 	fresh := k.sub.replace(r.names)
 	k.forget()
-	if len(fresh) == 0 || !k.synced {
+	widened := k.sub.all && !wasAll
+	if len(fresh) == 0 && !widened || !k.synced {
 		return nil
 	}
-	if wholeState(k.typ) {
-		return s.send(k, append(k.sub.of(k.sent), k.lingering...), nil)
+	if widened || wholeState(k.typ) {
+		return s.send(k, append(slices.Clone(k.sub.of(k.sent)), k.lingering...), nil)
 	}
 	resources := k.named(fresh)
 	if k.typ == xds.TypeEndpoint {
@@ -245,9 +307,10 @@ func (k *kind) forget() {
 // send makes a response of it and notes it as outstanding.
 func (s *session) send(k *kind, resources []*xds.Resource, removed []string) []response {
 	s.nonces++
-	k.outstanding = strconv.FormatUint(s.nonces, 10)
-	k.offered, k.offeredVersion = resources, k.version
-	return []response{{typ: k.typ, nonce: k.outstanding, version: k.version, resources: resources, removed: removed}}
+	nonce := strconv.FormatUint(s.nonces, 10)
+	k.outstanding = append(k.outstanding, offer{nonce: nonce, version: k.version, resources: resources, at: s.now})
+	k.offered = k.version
+	return []response{{typ: k.typ, nonce: nonce, version: k.version, resources: resources, removed: removed}}
 }
 
 // wholeState says whether state-of-the-world responses of a type must hold everything: for the others, a resource that is

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
@@ -108,11 +109,39 @@ func TestDeltaSession(t *testing.T) {
 			update("E:a=1", "E:b=2"),
 			update("E:a=1", "E:b=2", "E:z=1").answers("E#2 z=1"),
 		},
-		"naming something ends a wildcard that was never asked for": {
+		"naming something adds to a wildcard, until that is let go of": {
 			update("C:a=1", "C:b=1"),
 			ask(cds).answers("C#1 a=1 b=1"), ack(cds, "1"),
 			ask(cds, "a").answers("C#2 a=1"), ack(cds, "2"),
-			update("C:a=1", "C:b=2"),
+			update("C:a=1", "C:b=2").answers("C#3 b=2"), ack(cds, "3"),
+			drop(cds, "*"),
+			update("C:a=2", "C:b=3").answers("C#4 a=2"),
+		},
+		"a name that is let go of under a wildcard is answered": {
+			update("C:a=1"),
+			ask(cds, "*", "a", "z").answers("C#1 a=1 -z"), ack(cds, "1"),
+			drop(cds, "a", "z").answers("C#2 a=1 -z"),
+		},
+		"a name that is asked for twice at once is answered once": {
+			update("E:a=1", "E:b=1"),
+			ask(eds, "a").answers("E#1 a=1"), ack(eds, "1"),
+			ask(eds, "b", "b", "z", "z").answers("E#2 b=1 -z"),
+		},
+		"nothing at all is an answer too: a client waits for its first": {
+			update(),
+			ask(cds).answers("C#1"),
+		},
+		"a type that nothing was published of waits for it": {
+			ask(eds, "a"), ask(eds, "b"), drop(eds, "a"),
+			update("E:a=1", "E:b=1").answers("E#1 b=1"),
+		},
+		"names that are asked for are answered while a response is under way, and both count": {
+			update("E:a=1", "E:b=1"),
+			ask(eds, "a").answers("E#1 a=1"),
+			ask(eds, "b").answers("E#2 b=1"),
+			update("E:a=2", "E:b=1"),
+			ack(eds, "1"),
+			ack(eds, "2").answers("E#3 a=2"),
 		},
 		"a resource that is subscribed to again is answered again": {
 			update("E:a=1"),
@@ -153,7 +182,8 @@ func TestReconnectSendsOnlyWhatDiffers(t *testing.T) {
 	s := newSession(false)
 	play(t, s, []step{
 		update("C:a=1", "C:b=2", "C:d=1"),
-		step{request: request{typ: cds, held: map[string]string{"a": "1", "b": "1", "c": "1"}}}.answers("C#1 b=2 d=1 -c"),
+		step{request: request{typ: cds, held: map[string]string{"a": "1", "b": "1", "c": "1"}}}.answers("C#1 b=2 d=1"),
+		ack(cds, "1").answers("C#2 -c"),
 	})
 	same := newSession(false)
 	play(t, same, []step{
@@ -161,6 +191,96 @@ func TestReconnectSendsOnlyWhatDiffers(t *testing.T) {
 		{request: request{typ: cds, held: map[string]string{"a": "1"}}},
 		update("C:a=2").answers("C#1 a=2"),
 	})
+	// A cluster that is gone stays until the routes, which the client asks for next, lead elsewhere.
+	play(t, newSession(false), []step{
+		update("C:b=1", "R:r=2"),
+		step{request: request{typ: cds, held: map[string]string{"a": "1", "b": "1"}}}.answers("C#1"),
+		step{request: request{typ: rds, subscribe: []string{"r", "z"}, held: map[string]string{"r": "1", "z": "1"}}}.answers("R#2 r=2"),
+		ack(cds, "1"),
+		ack(rds, "2").answers("R#3 -z"),
+		ack(rds, "3").answers("C#4 -a"),
+	})
+}
+
+// While a client refuses something it works with what it had: nothing of that is removed, until the refusal is mended
+// or what was refused is no more.
+func TestNothingIsRemovedWhileSomethingStandsRefused(t *testing.T) {
+	subscribed := []step{
+		update("C:a=1", "R:r=1"),
+		ask(cds).answers("C#1 a=1"), ack(cds, "1"), ask(rds, "r", "s").answers("R#2 r=1 -s"), ack(rds, "2"),
+		update("C:b=1", "R:r=2", "R:s=1").answers("C#3 b=1"),
+		ack(cds, "3").answers("R#4 r=2 s=1"),
+		nack(rds, "4"),
+	}
+	for name, rest := range map[string][]step{
+		"mended": {
+			update("C:b=1", "R:r=3", "R:s=1").answers("R#5 r=3"),
+			ack(rds, "5").answers("C#6 -a"),
+		},
+		"refused again": {
+			update("C:b=1", "R:r=3", "R:s=1").answers("R#5 r=3"),
+			nack(rds, "5"),
+		},
+		"another type's change mends nothing": {
+			update("C:b=2", "R:r=2", "R:s=1").answers("C#5 b=2"),
+			ack(cds, "5"),
+		},
+		"taken back": {
+			update("C:a=1", "R:r=1").answers("C#5 a=1"),
+			ack(cds, "5").answers("R#6 r=1"),
+			ack(rds, "6").answers("R#7 -s"),
+			ack(rds, "7").answers("C#8 -b"),
+		},
+		"gone": {
+			update("C:b=1").answers("R#5 -r -s"),
+			ack(rds, "5").answers("C#6 -a"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, newSession(false), append(subscribed[:len(subscribed):len(subscribed)], rest...))
+		})
+	}
+}
+
+func TestStatusTellsWhatStandsRefused(t *testing.T) {
+	s := newSession(false)
+	stands := func(when string, want ...TypeStatus) {
+		t.Helper()
+		p := &proxy{}
+		p.note(s)
+		for i := range want {
+			want[i].Type = "Cluster"
+		}
+		ignoreVersions := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Accepted" || p.Last().String() == ".Offered" }, cmp.Ignore())
+		if diff := cmp.Diff(want, *p.types.Load(), ignoreVersions); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	play(t, s, []step{update("C:good=1", "C:bad=1", "C:old=1"), ask(cds).answers("C#1 bad=1 good=1 old=1")})
+	stands("before the answer", TypeStatus{State: Pending})
+	play(t, s, []step{ack(cds, "1"), update("C:good=1", "C:bad=2", "C:old=1").answers("C#2 bad=2")})
+	play(t, s, []step{update("C:good=2", "C:bad=2", "C:old=1"), nack(cds, "2").answers("C#3 good=2")})
+	refused := TypeStatus{State: Nacked, Refusal: "no", Resources: []string{"bad"}}
+	stands("another response is on its way already", refused)
+	play(t, s, []step{ack(cds, "3")})
+	stands("what was accepted since is something else", refused)
+	play(t, s, []step{update("C:good=2", "C:bad=3", "C:old=1").answers("C#4 bad=3"), ack(cds, "4")})
+	stands("mended", TypeStatus{State: Synced})
+	play(t, s, []step{update("C:good=2", "C:bad=3").answers("C#5 -old")})
+	stands("a removal is unanswered", TypeStatus{State: Pending})
+}
+
+// A response that was refused is known by its nonce, though another was sent after it.
+func TestRefusalOfAnOlderResponseIsNotLost(t *testing.T) {
+	s := newSession(false)
+	play(t, s, []step{
+		update("E:a=1", "E:b=1"),
+		ask(eds, "a").answers("E#1 a=1"), ask(eds, "b").answers("E#2 b=1"),
+		nack(eds, "1"), ack(eds, "2"),
+	})
+	if k := s.kinds[eds]; k.refusal != "no" || len(k.refused) != 1 || k.refused[0].Name != "a" {
+		t.Errorf("stands refused: %q %v", k.refusal, k.refused)
+	}
 }
 
 // Make before break: what others refer to comes first and is acknowledged before they do; what is gone goes last, in
@@ -190,14 +310,63 @@ func TestOrderIsMakeBeforeBreak(t *testing.T) {
 }
 
 func TestHurrySendsWhatWaitsForAnswersThatDoNotCome(t *testing.T) {
+	start := time.Unix(1000, 0)
 	s := newSession(false)
+	s.now = start
 	play(t, s, []step{
 		update("C:a=1", "R:r=1"),
 		ask(cds).answers("C#1 a=1"), ack(cds, "1"), ask(rds, "r").answers("R#2 r=1"), ack(rds, "2"),
 		update("C:a=2", "R:r=2").answers("C#3 a=2"),
 	})
-	if diff := cmp.Diff([]string{"R#4 r=2"}, told(s.hurry())); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	for _, c := range []struct {
+		at   time.Duration
+		want []string
+	}{{0, nil}, {patience - 1, nil}, {patience, []string{"R#4 r=2"}}} {
+		s.now = start.Add(c.at)
+		if diff := cmp.Diff(c.want, told(s.hurry(patience))); diff != "" {
+			t.Errorf("after %v (-want +got):\n%s", c.at, diff)
+		}
+	}
+	play(t, s, []step{
+		ack(rds, "4"), // of another type: the clusters are still overdue
+		update("C:a=2", "R:r=3").answers("R#5 r=3"),
+		ack(cds, "3"), ack(rds, "5"),
+		update("C:a=3", "R:r=4").answers("C#6 a=3"), // and now they are waited for again
+	})
+}
+
+const patience = 5 * time.Second
+
+// What is due is the oldest response, whatever else goes on.
+func TestPatienceRunsFromTheOldestUnansweredResponse(t *testing.T) {
+	start := time.Unix(1000, 0)
+	s := newSession(false)
+	at := func(seconds int, steps ...step) {
+		t.Helper()
+		s.now = start.Add(time.Duration(seconds) * time.Second)
+		play(t, s, steps)
+	}
+	due := func(seconds int) {
+		t.Helper()
+		if got, want := s.due(patience), start.Add(time.Duration(seconds)*time.Second); !got.Equal(want) {
+			t.Fatalf("due %v after the start, want %v", got.Sub(start), want.Sub(start))
+		}
+	}
+	at(0, update("C:a=1", "E:a=1"), ask(cds).answers("C#1 a=1"))
+	due(5)
+	at(1, ask(eds, "a").answers("E#2 a=1"))
+	at(2, update("C:a=2", "E:a=2"))
+	at(3, ack(eds, "2").answers("E#3 a=2"))
+	due(5) // neither updates nor answers of another type put it off
+	at(4, ack(cds, "1").answers("C#4 a=2"))
+	due(8)
+	at(8)
+	s.hurry(patience)
+	due(9)
+	at(9)
+	s.hurry(patience)
+	if got := s.due(patience); !got.IsZero() {
+		t.Errorf("all are overdue, and the next is due at %v", got)
 	}
 }
 
@@ -212,6 +381,32 @@ func TestStateOfTheWorldSession(t *testing.T) {
 			update("C:a=1", "C:c=1").answers("C#2 a=1 c=1 b=1"),
 			all(cds, "2").answers("C#3 a=1 c=1"),
 			all(cds, "3"),
+		},
+		"a cluster leaves with its endpoints": {
+			update("C:a=1", "C:b=1", "E:a=1", "E:b=1"),
+			all(cds, "").answers("C#1 a=1 b=1"), all(cds, "1"),
+			all(eds, "", "a", "b").answers("E#2 a=1 b=1"), all(eds, "2", "a", "b"),
+			update("C:b=1", "E:b=1").answers("C#3 b=1"),
+		},
+		"naming something ends a wildcard that was never asked for": {
+			update("C:a=1", "C:b=1"),
+			all(cds, "").answers("C#1 a=1 b=1"), all(cds, "1"),
+			all(cds, "1", "a").answers("C#2 a=1"), all(cds, "2", "a"),
+			update("C:a=1", "C:b=2"),
+			all(cds, "2"), // and is no wildcard again
+			update("C:a=2", "C:b=2"),
+		},
+		"a wildcard that is asked for later is answered with everything": {
+			update("C:a=1", "C:b=1"),
+			all(cds, "", "a").answers("C#1 a=1"), all(cds, "1", "a"),
+			all(cds, "1", "*").answers("C#2 a=1 b=1"),
+		},
+		"a refusal is not answered by sending the same again": {
+			update("C:a=1"),
+			all(cds, "").answers("C#1 a=1"),
+			{request: request{typ: cds, nonce: "1", refusal: "no"}},
+			update("C:a=1"),
+			update("C:a=2").answers("C#2 a=2"),
 		},
 		"endpoints come alone": {
 			update("E:a=1", "E:b=1"),

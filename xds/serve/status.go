@@ -22,7 +22,7 @@ const (
 	Synced State = "synced"
 	// Pending: a newer version is on its way, or waits for the proxy's answer.
 	Pending State = "pending"
-	// Nacked: it has refused the newest version that it was offered.
+	// Nacked: it has refused something, and has accepted nothing since in its place.
 	Nacked State = "nacked"
 )
 
@@ -46,7 +46,7 @@ type TypeStatus struct {
 	// Accepted is the version that the proxy accepted last, Offered the one that it was sent last.
 	Accepted string `json:"accepted,omitempty"`
 	Offered  string `json:"offered,omitempty"`
-	// Refusal is why the proxy refused what it was offered, and Resources what that was.
+	// Refusal is why the proxy refused what it was offered, and Resources the first few of what that was.
 	Refusal   string   `json:"refusal,omitempty"`
 	Resources []string `json:"resources,omitempty"`
 }
@@ -80,18 +80,18 @@ func (p *proxy) note(s *session) {
 	types := make([]TypeStatus, 0, len(s.kinds))
 	for _, t := range xds.Types() {
 		if k := s.kinds[t]; k != nil {
-			types = append(types, k.status())
+			types = append(types, k.status(s.target))
 		}
 	}
 	p.types.Store(&types)
 }
 
-func (k *kind) status() TypeStatus {
-	t := TypeStatus{Type: k.typ.Short(), State: Synced, Accepted: k.accepted, Offered: k.offeredVersion}
+func (k *kind) status(target *xds.Snapshot) TypeStatus {
+	t := TypeStatus{Type: k.typ.Short(), State: Synced, Accepted: k.accepted, Offered: k.offered}
 	switch {
 	case k.refusal != "":
-		t.State, t.Refusal, t.Resources = Nacked, k.refusal, nameSome(k.offered)
-	case k.outstanding != "" || !k.synced:
+		t.State, t.Refusal, t.Resources = Nacked, k.refusal, nameSome(k.refused)
+	case !k.synced, len(k.outstanding) > 0, len(k.lingering) > 0, k.version != target.Version(k.typ):
 		t.State = Pending
 	}
 	return t

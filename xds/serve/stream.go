@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -101,6 +102,7 @@ func (st *stream) identify(node *core.Node, full bool) error {
 	st.watch = st.server.config.Cache.Watch(viewpoint.ID())
 	st.server.config.OnViewpoint(viewpoint)
 	st.newest = st.watch.Newest()
+	st.session.now = time.Now()
 	if st.newest != nil {
 		st.session.target = st.newest.Snapshot
 	}
@@ -109,10 +111,10 @@ func (st *stream) identify(node *core.Node, full bool) error {
 
 // loop works in requests and new snapshots, one at a time.
 func (st *stream) loop(ctx context.Context, requests <-chan incoming, ended <-chan error) error {
-	patience := time.NewTicker(st.server.config.Patience)
+	patience := time.NewTimer(st.server.config.Patience)
 	defer patience.Stop()
-	answers := st.session.answers
 	for {
+		st.arm(patience)
 		var err error
 		select {
 		case <-ctx.Done():
@@ -125,16 +127,24 @@ func (st *stream) loop(ctx context.Context, requests <-chan incoming, ended <-ch
 			err = st.handle(in.request)
 		case <-st.watch.Changed():
 			st.newest = st.watch.Newest()
+			st.session.now = time.Now()
 			err = st.deliver(st.session.update(st.newest.Snapshot))
 		case <-patience.C:
-			if st.session.waiting() && st.session.answers == answers {
-				err = st.deliver(st.session.hurry())
-			}
-			answers = st.session.answers
+			st.session.now = time.Now()
+			err = st.deliver(st.session.hurry(st.server.config.Patience))
 		}
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// arm sets the timer to when the client will have left a response unanswered for too long.
+func (st *stream) arm(patience *time.Timer) {
+	if due := st.session.due(st.server.config.Patience); due.IsZero() {
+		patience.Stop()
+	} else {
+		patience.Reset(time.Until(due))
 	}
 }
 
@@ -145,7 +155,8 @@ func (st *stream) handle(r request) error {
 		return nil // as the protocol wants it: a type that a server doesn't know has no resources
 	}
 	k := st.session.kinds[r.typ]
-	answers := k != nil && r.nonce != "" && r.nonce == k.outstanding
+	answers := k != nil && k.offerOf(r.nonce) >= 0
+	st.session.now = time.Now()
 	out := st.session.handle(r)
 	if answers {
 		st.answered(st.session.kinds[r.typ], r)
@@ -165,12 +176,12 @@ func known(t xds.Type) bool {
 // answered reports an answer to the operator's eyes.
 func (st *stream) answered(k *kind, r request) {
 	a := Answer{Viewpoint: st.proxy.viewpoint.ID(), Type: k.typ, Refused: r.refusal != ""}
-	if st.newest != nil && st.newest.Snapshot.Version(k.typ) == k.accepted {
+	if !a.Refused && st.newest != nil && st.newest.Snapshot.Version(k.typ) == k.accepted {
 		a.Since = st.newest.Since
 	}
 	if a.Refused {
 		st.server.log.Error("proxy refused configuration", "proxy", st.proxy.node, "viewpoint", string(a.Viewpoint),
-			"type", k.typ.Short(), "resources", nameSome(k.offered), "reason", r.refusal)
+			"type", k.typ.Short(), "resources", nameSome(k.refused), "reason", r.refusal)
 	}
 	st.server.config.OnAnswer(a)
 }
@@ -205,7 +216,7 @@ func refusalOf(message string) string {
 	case message == "":
 		return "no reason given"
 	case len(message) > most:
-		return message[:most] + "…"
+		return strings.ToValidUTF8(message[:most], "") + "…"
 	}
 	return message
 }

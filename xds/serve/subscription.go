@@ -6,12 +6,12 @@ import "github.com/meridian-mesh/meridian/xds"
 const wildcard = "*"
 
 // subscription is which resources of one type a client wants. The rules for wildcards are those of the xDS protocol
-// ("How the client specifies what resources to return"): a first request without names is a wildcard, until the
-// client names something.
+// ("How the client specifies what resources to return"): a first request without names is a wildcard. In delta it
+// stays one until the client unsubscribes from it; in the state of the world, until the client names something.
 type subscription struct {
 	all   bool
 	named map[string]struct{}
-	// legacy says that all holds because no name was ever given.
+	// legacy says that all holds because no name was ever given (state of the world).
 	legacy bool
 }
 
@@ -38,11 +38,8 @@ func (s *subscription) open(names []string) {
 func (s *subscription) add(names []string) {
 	for _, n := range names {
 		if n == wildcard {
-			s.all, s.legacy = true, false
+			s.all = true
 			continue
-		}
-		if s.legacy {
-			s.all, s.legacy = false, false
 		}
 		s.named[n] = struct{}{}
 	}
@@ -52,7 +49,7 @@ func (s *subscription) add(names []string) {
 func (s *subscription) remove(names []string) {
 	for _, n := range names {
 		if n == wildcard {
-			s.all, s.legacy = false, false
+			s.all = false
 			continue
 		}
 		delete(s.named, n)

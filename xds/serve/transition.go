@@ -11,25 +11,27 @@ import (
 
 // gates says which types must be acknowledged before changes of a type are sent. Endpoints wait for nothing: a dead
 // endpoint must leave at once, and Envoy acknowledges clusters only after their endpoints have come. Routes wait for the
-// clusters they name.
+// clusters they name. A refusal lets changes through as an acknowledgement does: a route to a cluster that the client
+// does not have fails, where an old route might lead out of a boundary that is new.
 var gates = map[xds.Type][]xds.Type{
 	xds.TypeListener: {xds.TypeSecret, xds.TypeCluster},
 	xds.TypeRoute:    {xds.TypeSecret, xds.TypeCluster, xds.TypeListener},
 }
 
 // advance brings the client closer to the target: first everything that is new or changed, in the order in which things
-// refer to each other, then, once all of that is acknowledged, what is gone, in the opposite order.
+// refer to each other, then, once all of that is acknowledged, what is gone, in the opposite order. While anything stands
+// refused nothing is removed: the client still works with what it had, and that may refer to it.
 func (s *session) advance() []response {
 	if s.target == nil {
 		return nil
 	}
 	var out []response
 	for _, t := range xds.Types() {
-		if k := s.kinds[t]; k != nil && k.outstanding == "" && s.open(t) {
+		if k := s.kinds[t]; k != nil && len(k.outstanding) == 0 && s.open(t) {
 			out = append(out, s.make(k)...)
 		}
 	}
-	if len(out) > 0 || s.waiting() {
+	if len(out) > 0 || s.unsettled() {
 		return out
 	}
 	for _, t := range slices.Backward(xds.Types()) {
@@ -42,16 +44,16 @@ func (s *session) advance() []response {
 
 // open says whether nothing is outstanding that a type waits for.
 func (s *session) open(t xds.Type) bool {
-	return s.impatient || !slices.ContainsFunc(gates[t], func(g xds.Type) bool {
+	return !slices.ContainsFunc(gates[t], func(g xds.Type) bool {
 		k := s.kinds[g]
-		return k != nil && k.outstanding != ""
+		return k != nil && len(k.outstanding) > 0 && !k.overdue
 	})
 }
 
-// waiting says whether anything is outstanding.
-func (s *session) waiting() bool {
+// unsettled says whether anything is outstanding or stands refused.
+func (s *session) unsettled() bool {
 	for _, k := range s.kinds {
-		if k.outstanding != "" {
+		if len(k.outstanding) > 0 || k.refusal != "" {
 			return true
 		}
 	}
@@ -66,6 +68,10 @@ func (s *session) make(k *kind) []response {
 	now := s.target.Of(k.typ)
 	changed, gone := diff(k.sent, now)
 	k.take(s.target)
+	k.settle(now)
+	if s.full && !wholeState(k.typ) {
+		gone = nil // absence says nothing for these: the client lets go when what names them is gone
+	}
 	k.lingering = slices.DeleteFunc(append(k.lingering, k.sub.of(gone)...), func(r *xds.Resource) bool { return find(now, r.Name) != nil })
 	changed = k.sub.of(changed)
 	if len(changed) == 0 {
@@ -77,14 +83,19 @@ func (s *session) make(k *kind) []response {
 	return s.send(k, changed, nil)
 }
 
+// settle ends a refusal of resources that are no more.
+func (k *kind) settle(now []*xds.Resource) {
+	stands := func(r *xds.Resource) bool { return find(now, r.Name) != nil }
+	if len(k.refused) > 0 && !slices.ContainsFunc(k.refused, stands) {
+		k.refused, k.refusal = nil, ""
+	}
+}
+
 // breakOff removes what lingers in a type.
 func (s *session) breakOff(k *kind) []response {
 	gone := k.lingering
 	k.lingering = nil
 	if s.full {
-		if !wholeState(k.typ) {
-			return nil // absence says nothing for these: the client lets go when what names them is gone
-		}
 		return s.send(k, k.sub.of(k.sent), nil)
 	}
 	names := make([]string, len(gone))
