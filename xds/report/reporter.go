@@ -1,10 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +25,7 @@ import (
 
 // Config configures a Reporter.
 type Config struct {
-	// Deliver takes each signal. It must not block. Required.
+	// Deliver takes each signal, one at a time. It must not block, nor call the Reporter. Required.
 	Deliver func(health.Signal)
 	// Viewpoint reads the viewpoint that a node claims, as xds/serve does. Required.
 	Viewpoint func(*core.Node) (world.Viewpoint, error)
@@ -40,17 +43,25 @@ type Reporter struct {
 	config Config
 
 	mu     sync.Mutex
-	newest map[key]map[stream]health.Reported // under mu: each proxy's newest report
+	newest map[subject]map[*source]health.Reported // under mu: each proxy's newest report
 }
 
-// key is what reports are summed by.
-type key struct {
+// subject is what reports are summed by.
+type subject struct {
 	demand  world.DemandKey
 	cluster policies.ClusterName
 }
 
-// stream is one proxy's connection; its address is its identity.
-type stream *struct{ _ byte }
+func (s subject) compare(o subject) int {
+	return cmp.Or(s.demand.Compare(o.demand), cmp.Compare(s.cluster, o.cluster))
+}
+
+// source is one connected proxy. Its stream's goroutine owns it; its address is its identity.
+type source struct {
+	viewpoint world.ViewpointID
+	// newest is what it reported last.
+	newest map[subject]health.Reported
+}
 
 // New makes a Reporter.
 func New(config Config) (*Reporter, error) {
@@ -63,7 +74,7 @@ func New(config Config) (*Reporter, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
-	return &Reporter{config: config, newest: map[key]map[stream]health.Reported{}}, nil
+	return &Reporter{config: config, newest: map[subject]map[*source]health.Reported{}}, nil
 }
 
 // Register offers the load reporting service.
@@ -86,17 +97,14 @@ func (r *Reporter) StreamLoadStats(s loadstats.LoadReportingService_StreamLoadSt
 	if err := s.Send(answer); err != nil {
 		return err
 	}
-	me := stream(&struct{ _ byte }{})
-	defer r.forget(me)
+	p := &source{viewpoint: viewpoint.ID()}
+	defer r.replace(p, nil)
 	for {
 		request, err := s.Recv()
 		if err != nil {
 			return endOf(err)
 		}
-		now := time.Now()
-		for _, c := range request.GetClusterStats() {
-			r.take(me, viewpoint.ID(), c, now)
-		}
+		r.replace(p, p.read(request.GetClusterStats()))
 	}
 }
 
@@ -107,94 +115,92 @@ func endOf(err error) error {
 	return err
 }
 
-// take works in what a proxy says of one Envoy cluster. Those that are no class clusters are passed over: they are behind
-// one, and would count twice.
-func (r *Reporter) take(me stream, viewpoint world.ViewpointID, c *endpoint.ClusterStats, now time.Time) {
-	service, class, ok := xds.ParseClassCluster(c.GetClusterName())
-	if !ok {
-		return
-	}
-	sums := map[policies.ClusterName]health.Reported{}
-	for _, l := range c.GetUpstreamLocalityStats() {
-		cluster := policies.ClusterName(l.GetLocality().GetZone())
-		sum := sums[cluster]
-		sum.Succeeded += l.GetTotalSuccessfulRequests()
-		sum.Failed += l.GetTotalErrorRequests()
-		sum.Issued += l.GetTotalIssuedRequests()
-		sum.InProgress += l.GetTotalRequestsInProgress()
-		sums[cluster] = sum
-	}
-	demand := world.DemandKey{Viewpoint: viewpoint, Service: service, Class: class}
-	for cluster, sum := range sums {
-		sum.Interval = c.GetLoadReportInterval().AsDuration()
-		r.store(me, key{demand, cluster}, sum)
-	}
-	r.deliver(me, demand, sums, now)
-}
-
-// deliver hands on the sums of a demand. A cluster that this proxy used and no longer mentions gets zeros from it.
-func (r *Reporter) deliver(me stream, demand world.DemandKey, mentioned map[policies.ClusterName]health.Reported, now time.Time) {
-	r.mu.Lock()
-	var signals []health.Reported
-	for k, proxies := range r.newest {
-		if k.demand != demand {
+// read sums a proxy's report by demand and member cluster. Envoy clusters that are no class clusters are passed over:
+// they are behind one, and would count twice. Envoy leaves out localities without requests, so a member cluster that was
+// reported before and is not mentioned now gets zeros.
+func (p *source) read(stats []*endpoint.ClusterStats) map[subject]health.Reported {
+	sums := map[subject]health.Reported{}
+	intervals := map[world.DemandKey]time.Duration{}
+	for _, c := range stats {
+		service, class, ok := xds.ParseClassCluster(c.GetClusterName())
+		if !ok {
 			continue
 		}
-		if _, ok := mentioned[k.cluster]; !ok {
-			if mine, had := proxies[me]; had {
-				proxies[me] = health.Reported{Interval: mine.Interval}
-			}
+		demand := world.DemandKey{Viewpoint: p.viewpoint, Service: service, Class: class}
+		intervals[demand] = c.GetLoadReportInterval().AsDuration()
+		for _, l := range c.GetUpstreamLocalityStats() {
+			of := subject{demand, policies.ClusterName(l.GetLocality().GetZone())}
+			sums[of] = add(sums[of], health.Reported{
+				Succeeded: l.GetTotalSuccessfulRequests(), Failed: l.GetTotalErrorRequests(), Issued: l.GetTotalIssuedRequests(),
+				InProgress: l.GetTotalRequestsInProgress(), Interval: intervals[demand],
+			})
 		}
-		signals = append(signals, r.sumLocked(k, now))
 	}
-	r.mu.Unlock()
-	for _, s := range signals {
-		r.config.Deliver(s)
+	for of := range p.newest {
+		if interval, mentioned := intervals[of.demand]; mentioned {
+			sums[of] = add(sums[of], health.Reported{Interval: interval})
+		}
 	}
+	return sums
 }
 
-func (r *Reporter) store(me stream, k key, report health.Reported) {
+// add sums counts; the interval is the longer one.
+func add(a, b health.Reported) health.Reported {
+	a.Succeeded += b.Succeeded
+	a.Failed += b.Failed
+	a.Issued += b.Issued
+	a.InProgress += b.InProgress
+	a.Interval = max(a.Interval, b.Interval)
+	return a
+}
+
+// replace puts a proxy's report in the place of its last, and hands on the sums that it is part of. What it no longer
+// reports is taken out of them; of a proxy that has gone, that is everything. The lock is held until all is handed on, so
+// that of two sums of one subject the later comes later.
+func (r *Reporter) replace(p *source, report map[subject]health.Reported) {
+	last := p.newest
+	p.newest = report
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.newest[k] == nil {
-		r.newest[k] = map[stream]health.Reported{}
-	}
-	r.newest[k][me] = report
-}
-
-// sumLocked adds up the newest reports of all proxies.
-func (r *Reporter) sumLocked(k key, now time.Time) health.Reported {
-	sum := health.Reported{Viewpoint: k.demand.Viewpoint, Service: k.demand.Service, Class: k.demand.Class, Cluster: k.cluster, At: now}
-	for _, one := range r.newest[k] {
-		sum.Succeeded += one.Succeeded
-		sum.Failed += one.Failed
-		sum.Issued += one.Issued
-		sum.InProgress += one.InProgress
-		sum.Interval = max(sum.Interval, one.Interval)
-	}
-	return sum
-}
-
-// forget takes a proxy that has gone out of the sums.
-func (r *Reporter) forget(me stream) {
 	now := time.Now()
-	r.mu.Lock()
-	var signals []health.Reported
-	for k, proxies := range r.newest {
-		gone, had := proxies[me]
-		if !had {
-			continue
-		}
-		delete(proxies, me)
-		sum := r.sumLocked(k, now)
-		sum.Interval = max(sum.Interval, gone.Interval)
-		signals = append(signals, sum)
-		if len(proxies) == 0 {
-			delete(r.newest, k)
-		}
+	for _, of := range subjectsOf(last, report) {
+		r.store(p, of)
+		r.config.Deliver(r.sum(of, last[of].Interval, now))
 	}
-	r.mu.Unlock()
-	for _, s := range signals {
-		r.config.Deliver(s)
+}
+
+// subjectsOf are the subjects of either report, sorted.
+func subjectsOf(a, b map[subject]health.Reported) []subject {
+	subjects := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.SortFunc(subjects, subject.compare)
+	return slices.Compact(subjects)
+}
+
+// store notes what a proxy reports of a subject now. It is called under mu.
+func (r *Reporter) store(p *source, of subject) {
+	proxies := r.newest[of]
+	report, reported := p.newest[of]
+	switch {
+	case !reported:
+		if delete(proxies, p); len(proxies) == 0 {
+			delete(r.newest, of)
+		}
+	case proxies == nil:
+		r.newest[of] = map[*source]health.Reported{p: report}
+	default:
+		proxies[p] = report
 	}
+}
+
+// sum adds up the newest reports of all proxies. interval is that of a report that has just been taken out, so that
+// nothing has an interval too. It is called under mu.
+func (r *Reporter) sum(of subject, interval time.Duration, now time.Time) health.Reported {
+	total := health.Reported{Viewpoint: of.demand.Viewpoint, Service: of.demand.Service, Class: of.demand.Class, Cluster: of.cluster, At: now}
+	for _, report := range r.newest[of] {
+		total = add(total, report)
+	}
+	if total.Interval <= 0 {
+		total.Interval = interval
+	}
+	return total
 }

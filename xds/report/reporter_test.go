@@ -137,6 +137,33 @@ func TestReportsOfAViewpointsProxiesAreSummed(t *testing.T) {
 	await(t, signals, map[policies.ClusterName]uint64{"fra": 1})
 }
 
+// Envoy stops to mention a class cluster that it was told to remove: no demand of it may stay behind.
+func TestClassThatIsNoLongerReportedCountsNoMore(t *testing.T) {
+	client, signals := running(t)
+	a, b := connect(t, client, "a"), connect(t, client, "b")
+	a.reports("class/llama/eu", map[string]uint64{"fra": 3})
+	await(t, signals, map[policies.ClusterName]uint64{"fra": 3})
+	b.reports("class/llama/eu", map[string]uint64{"fra": 4})
+	await(t, signals, map[policies.ClusterName]uint64{"fra": 7})
+	a.reports("pool/llama/fra", map[string]uint64{"fra": 3})
+	await(t, signals, map[policies.ClusterName]uint64{"fra": 4})
+	b.reports("pool/llama/fra", nil)
+	await(t, signals, map[policies.ClusterName]uint64{"fra": 0})
+}
+
+// A cluster that gets no requests is reported as zeros for as long as its class is mentioned: silence would mean that the
+// proxy can't be heard.
+func TestIdleClusterIsReportedAsZeros(t *testing.T) {
+	client, signals := running(t)
+	a := connect(t, client, "a")
+	a.reports("class/llama/eu", map[string]uint64{"fra": 3})
+	await(t, signals, map[policies.ClusterName]uint64{"fra": 3})
+	for range 3 {
+		a.reports("class/llama/eu", nil)
+		await(t, signals, map[policies.ClusterName]uint64{"fra": 0})
+	}
+}
+
 func TestWhatIsBehindAClassClusterDoesNotCountTwice(t *testing.T) {
 	client, signals := running(t)
 	a := connect(t, client, "a")
