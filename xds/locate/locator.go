@@ -96,10 +96,22 @@ func (l *Locator) country(address netip.Addr) geo.Country {
 	if !address.IsValid() {
 		return ""
 	}
-	place, _, err := l.config.Lookup(address)
-	if err != nil {
-		l.config.Log.Warn("location not looked up", "error", err)
+	place, network, err := l.config.Lookup(address)
+	if err != nil { // its text may name a network of one address
+		l.config.Log.Warn("location not looked up: the database may be damaged", "network", coarse(network))
 		return ""
 	}
 	return place.Country
+}
+
+// coarse widens a network until it names no client.
+func coarse(network netip.Prefix) netip.Prefix {
+	widest := 24
+	if network.Addr().Is6() {
+		widest = 48
+	}
+	if network.Bits() <= widest {
+		return network
+	}
+	return netip.PrefixFrom(network.Addr(), widest).Masked()
 }

@@ -3,7 +3,10 @@ package locate
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -69,6 +72,26 @@ func TestCheck(t *testing.T) {
 				t.Errorf("country %q, header removed %v; want %q", got, removed, c.want)
 			}
 		})
+	}
+}
+
+func TestNoAddressIsLogged(t *testing.T) {
+	for client, want := range map[string]string{"203.0.113.9": "203.0.113.0/24", "2001:db8:1:2::9": "2001:db8:1::/48"} {
+		var log strings.Builder
+		l, err := New(Config{
+			Lookup: func(a netip.Addr) (geo.Place, netip.Prefix, error) {
+				network := netip.PrefixFrom(a, a.BitLen())
+				return geo.Place{}, network, fmt.Errorf("geo lookup in %s: broken", network)
+			},
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.country(netip.MustParseAddr(client))
+		if strings.Contains(log.String(), client) || !strings.Contains(log.String(), want) {
+			t.Errorf("logged %q, want %s and not the client", log.String(), want)
+		}
 	}
 }
 
