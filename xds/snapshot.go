@@ -16,23 +16,20 @@ type Snapshot struct {
 	// Resources are sorted by type, in the order of Types, then name.
 	Resources []*Resource
 
-	versions map[Type]string // by type, of all its resources; set once
+	kinds map[Type]ofType // set once
+}
+
+// ofType is what a snapshot has of one type.
+type ofType struct {
+	resources []*Resource // part of Snapshot.Resources
+	version   string      // of all of them
 }
 
 // Version identifies the snapshot's resources of one type: equal content has an equal version on every replica.
-func (s *Snapshot) Version(t Type) string { return s.versions[t] }
+func (s *Snapshot) Version(t Type) string { return s.kinds[t].version }
 
 // Of are the snapshot's resources of one type, sorted by name. The slice must not be changed.
-func (s *Snapshot) Of(t Type) []*Resource {
-	rank := slices.Index(Types(), t)
-	lo, _ := slices.BinarySearchFunc(s.Resources, rank, func(r *Resource, rank int) int {
-		return cmp.Compare(slices.Index(Types(), r.Type), rank)
-	})
-	hi, _ := slices.BinarySearchFunc(s.Resources, rank+1, func(r *Resource, rank int) int {
-		return cmp.Compare(slices.Index(Types(), r.Type), rank)
-	})
-	return s.Resources[lo:hi:hi]
-}
+func (s *Snapshot) Of(t Type) []*Resource { return s.kinds[t].resources }
 
 // Resource finds a resource by type and name; nil where there is none.
 func (s *Snapshot) Resource(t Type, name string) *Resource {
@@ -48,14 +45,20 @@ func (s *Snapshot) Resource(t Type, name string) *Resource {
 func NewSnapshot(viewpoint world.ViewpointID, resources []*Resource) *Snapshot {
 	order := make(map[Type]int, len(Types()))
 	for i, t := range Types() {
-		order[t] = i
+		order[t] = i - len(Types()) // below 0, so that a type that is not served comes last
 	}
 	slices.SortFunc(resources, func(a, b *Resource) int {
 		return cmp.Or(cmp.Compare(order[a.Type], order[b.Type]), cmp.Compare(a.Name, b.Name))
 	})
-	s := &Snapshot{Viewpoint: viewpoint, Resources: resources, versions: make(map[Type]string, len(order))}
+	s := &Snapshot{Viewpoint: viewpoint, Resources: resources, kinds: make(map[Type]ofType, len(order))}
+	rest := resources
 	for _, t := range Types() {
-		s.versions[t] = versionOf(s.Of(t))
+		n := 0
+		for n < len(rest) && rest[n].Type == t {
+			n++
+		}
+		s.kinds[t] = ofType{rest[:n:n], versionOf(rest[:n])}
+		rest = rest[n:]
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,14 +165,7 @@ func (st *stream) handle(r request) error {
 	return st.deliver(out)
 }
 
-func known(t xds.Type) bool {
-	for _, served := range xds.Types() {
-		if t == served {
-			return true
-		}
-	}
-	return false
-}
+func known(t xds.Type) bool { return slices.Contains(xds.Types(), t) }
 
 // answered reports an answer to the operator's eyes.
 func (st *stream) answered(k *kind, r request) {
