@@ -15,10 +15,24 @@ type Memo struct {
 	set       *policies.Set
 	admission *plan.Admission
 
-	frames    map[world.ViewpointID][]*xds.Resource // what follows from policies and admission alone
+	frames    map[world.ViewpointID]*frame
 	pools     map[*world.Pool]*xds.Resource
 	classes   map[*plan.Decision]*classEndpoints
-	snapshots map[world.ViewpointID]*xds.Snapshot
+	snapshots map[world.ViewpointID]made
+}
+
+// frame is what follows from policies and admission alone.
+type frame struct {
+	resources []*xds.Resource
+	// dialled are the pools whose endpoints are dialled from the viewpoint, sorted.
+	dialled []world.PoolKey
+}
+
+// made is a snapshot and the parts that it was made of.
+type made struct {
+	frame     *frame
+	endpoints []*xds.Resource
+	snapshot  *xds.Snapshot
 }
 
 // Build makes the snapshot of every viewpoint that a Gateway policy selects, sorted by viewpoint. With a memo, a snapshot
@@ -32,7 +46,7 @@ func Build(w *world.World, p *plan.Plan, memo *Memo) ([]*xds.Snapshot, error) {
 		return nil, nil
 	}
 	memo.start(w.Policies(), p.Admission)
-	next := Memo{pools: map[*world.Pool]*xds.Resource{}, classes: map[*plan.Decision]*classEndpoints{}, snapshots: map[world.ViewpointID]*xds.Snapshot{}}
+	next := Memo{pools: map[*world.Pool]*xds.Resource{}, classes: map[*plan.Decision]*classEndpoints{}, snapshots: map[world.ViewpointID]made{}}
 	var snapshots []*xds.Snapshot
 	for _, v := range w.Viewpoints() {
 		gateway, selected := w.Policies().GatewayFor(v.Role, v.Region, v.Cluster)
@@ -56,7 +70,7 @@ func (m *Memo) start(set *policies.Set, admission *plan.Admission) {
 		return
 	}
 	// Endpoints of classes depend on more than their decision where policies change, so all goes.
-	*m = Memo{set: set, admission: admission, frames: map[world.ViewpointID][]*xds.Resource{}, pools: m.pools, snapshots: m.snapshots}
+	*m = Memo{set: set, admission: admission, frames: map[world.ViewpointID]*frame{}, pools: m.pools, snapshots: m.snapshots}
 }
 
 // builder builds one viewpoint's snapshot.
@@ -68,29 +82,36 @@ type builder struct {
 	gateway   *policies.Gateway
 	memo      *Memo
 	next      *Memo
+	dims      [3]dimension // only while a frame is built
 }
 
-// snapshot puts together what follows from policies, and the endpoints as they are now.
+// snapshot puts together what follows from policies, and the endpoints as they are now. Where both are what they were, so
+// is the snapshot.
 func (b *builder) snapshot() (*xds.Snapshot, error) {
 	id := b.viewpoint.ID()
-	frame, ok := b.memo.frames[id]
+	f, ok := b.memo.frames[id]
 	if !ok {
 		var err error
-		if frame, err = b.frame(); err != nil {
+		if f, err = b.frame(); err != nil {
 			return nil, err
 		}
-		b.memo.frames[id] = frame
+		b.memo.frames[id] = f
 	}
-	endpoints, err := b.endpoints()
+	endpoints, err := b.endpoints(f.dialled)
 	if err != nil {
 		return nil, err
 	}
-	s := xds.NewSnapshot(id, slices.Concat(frame, endpoints))
-	if before := b.memo.snapshots[id]; before != nil && sameVersions(before, s) {
-		s = before
+	before, now := b.memo.snapshots[id], made{frame: f, endpoints: endpoints}
+	if before.frame == f && slices.Equal(before.endpoints, endpoints) {
+		now.snapshot = before.snapshot
+	} else {
+		now.snapshot = xds.NewSnapshot(id, slices.Concat(f.resources, endpoints))
+		if before.snapshot != nil && sameVersions(before.snapshot, now.snapshot) {
+			now.snapshot = before.snapshot
+		}
 	}
-	b.next.snapshots[id] = s
-	return s, nil
+	b.next.snapshots[id] = now
+	return now.snapshot, nil
 }
 
 func sameVersions(a, b *xds.Snapshot) bool {
@@ -98,27 +119,28 @@ func sameVersions(a, b *xds.Snapshot) bool {
 }
 
 // frame builds everything but endpoints.
-func (b *builder) frame() ([]*xds.Resource, error) {
-	c := &collector{}
+func (b *builder) frame() (*frame, error) {
+	b.dims = dimensions(b.gateway, b.plan.Admission)
+	c, dialled := &collector{}, b.dialled()
 	b.secrets(c)
 	b.edge(c)
 	b.hops(c)
 	b.classClusters(c)
-	b.poolClusters(c)
+	b.poolClusters(c, dialled)
 	b.gatewayClusters(c)
 	b.eastWest(c)
 	b.geoService(c)
-	return c.resources, c.err
+	return &frame{c.resources, dialled}, c.err
 }
 
 // endpoints builds the assignments of class clusters and of the pools that are dialled from here.
-func (b *builder) endpoints() ([]*xds.Resource, error) {
+func (b *builder) endpoints(dialled []world.PoolKey) ([]*xds.Resource, error) {
 	c := &collector{}
 	for _, d := range b.plan.From(b.viewpoint.ID()) {
 		b.classAssignment(c, d)
 	}
-	for _, pool := range b.dialled() {
-		b.poolAssignment(c, pool)
+	for _, key := range dialled {
+		b.poolAssignment(c, b.world.Pool(key))
 	}
 	return c.resources, c.err
 }
@@ -137,15 +159,15 @@ func (b *builder) reachable(cluster policies.ClusterName) bool {
 	return b.direct(cluster) || b.gateway.Spec.EastWest != nil
 }
 
-// dialled are the pools whose endpoints are dialled from here, sorted by key.
-func (b *builder) dialled() []*world.Pool {
-	var pools []*world.Pool
+// dialled are the pools whose endpoints are dialled from here, sorted.
+func (b *builder) dialled() []world.PoolKey {
+	var keys []world.PoolKey
 	for _, p := range b.world.Pools() {
 		if b.direct(p.Key.Cluster) {
-			pools = append(pools, p)
+			keys = append(keys, p.Key)
 		}
 	}
-	return pools
+	return keys
 }
 
 // members are the clusters that requests may be sent to from here, sorted.

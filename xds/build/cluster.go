@@ -59,11 +59,11 @@ func protocol(c *collector, explicit *http.HttpProtocolOptions_ExplicitHttpConfi
 }
 
 // poolClusters builds a cluster for each pool whose endpoints are dialled from here.
-func (b *builder) poolClusters(c *collector) {
-	for _, p := range b.dialled() {
-		s, ok := b.set.Service(p.Key.Service)
+func (b *builder) poolClusters(c *collector, dialled []world.PoolKey) {
+	for _, key := range dialled {
+		s, ok := b.set.Service(key.Service)
 		if ok {
-			c.add(xds.TypeCluster, xds.PoolCluster(p.Key), b.poolCluster(c, s, p))
+			c.add(xds.TypeCluster, xds.PoolCluster(key), b.poolCluster(c, s, b.world.Pool(key)))
 		}
 	}
 }

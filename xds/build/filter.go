@@ -110,7 +110,7 @@ func modelToHeader(c *collector) *hcm.HttpFilter {
 // values apart needs none.
 func (b *builder) groupFilters(c *collector) []*hcm.HttpFilter {
 	var filters []*hcm.HttpFilter
-	for _, d := range dimensions(b.gateway, b.plan.Admission) {
+	for _, d := range b.dims {
 		if len(d.groups) > 0 {
 			filters = append(filters, d.filter(c))
 		}

@@ -26,8 +26,7 @@ func anyPath() *route.RouteMatch {
 
 // admit is where a request for a service goes on: by the groups it is in, to its class or to a refusal.
 func (b *builder) admit(c *collector, s *policies.Service) *match.Matcher_OnMatch {
-	dims := dimensions(b.gateway, b.plan.Admission)
-	return b.branch(c, s, b.plan.Admission.OutcomesOf(s.Metadata.Name), dims[:])
+	return b.branch(c, s, b.plan.Admission.OutcomesOf(s.Metadata.Name), b.dims[:])
 }
 
 // branch splits outcomes by one dimension after the other, and ends as soon as they are all the same.
