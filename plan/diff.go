@@ -59,7 +59,7 @@ func Diff(before, after *Plan) []Change {
 		if a == b {
 			return
 		}
-		c := Change{Clusters: clusterChanges(b, a), Before: fateOf(b), After: fateOf(a)}
+		c := Change{Clusters: clusterChanges(b, a), Before: b.Fate(), After: a.Fate()}
 		if len(c.Clusters) > 0 || c.Before != c.After {
 			named := cmp.Or(b, a)
 			c.Viewpoint, c.Service, c.Class = named.Viewpoint, named.Service, named.Class
@@ -87,7 +87,8 @@ func merge[T any](before, after []T, compare func(a, b T) int, yield func(before
 	}
 }
 
-func fateOf(d *Decision) Fate {
+// Fate is what becomes of the decision's requests; Absent for nil.
+func (d *Decision) Fate() Fate {
 	switch {
 	case d == nil:
 		return Absent

@@ -95,33 +95,33 @@ func (c *compiler) unknown(other group) group {
 
 // tenants fills in the tenant groups of an admission, and gives them back once each, sorted.
 func (c *compiler) tenants(a *Admission) []group {
-	d := dimension[policies.Tenant]{
-		named: func(m *policies.ResidencyMatch) bool { return len(m.Tenants) > 0 },
-		match: func(m *policies.ResidencyMatch, v policies.Tenant) bool { return slices.Contains(m.Tenants, v) },
-	}
-	groups := []group{groupOf(c, d, "")}
-	for _, tenant := range valuesOf(c, func(m *policies.ResidencyMatch) []policies.Tenant { return m.Tenants }) {
-		g := groupOf(c, d, tenant)
-		a.Tenants = append(a.Tenants, TenantGroup{tenant, g.name})
-		groups = append(groups, g)
-	}
 	a.OtherTenant = otherGroup
-	return distinct(groups)
+	return listed(c, func(m *policies.ResidencyMatch) []policies.Tenant { return m.Tenants }, func(tenant policies.Tenant, g Group) {
+		a.Tenants = append(a.Tenants, TenantGroup{tenant, g})
+	})
 }
 
 // labels fills in the label groups of an admission, and gives them back once each, sorted.
 func (c *compiler) labels(a *Admission) []group {
-	d := dimension[policies.DataLabel]{
-		named: func(m *policies.ResidencyMatch) bool { return len(m.Labels) > 0 },
-		match: func(m *policies.ResidencyMatch, v policies.DataLabel) bool { return slices.Contains(m.Labels, v) },
+	a.OtherLabel = otherGroup
+	return listed(c, func(m *policies.ResidencyMatch) []policies.DataLabel { return m.Labels }, func(label policies.DataLabel, g Group) {
+		a.Labels = append(a.Labels, LabelGroup{label, g})
+	})
+}
+
+// listed are the groups of a dimension whose values rules list one by one, once each, sorted. put takes the group of each
+// value that some rule lists, in order.
+func listed[V ~string](c *compiler, values func(*policies.ResidencyMatch) []V, put func(V, Group)) []group {
+	d := dimension[V]{
+		named: func(m *policies.ResidencyMatch) bool { return len(values(m)) > 0 },
+		match: func(m *policies.ResidencyMatch, v V) bool { return slices.Contains(values(m), v) },
 	}
 	groups := []group{groupOf(c, d, "")}
-	for _, label := range valuesOf(c, func(m *policies.ResidencyMatch) []policies.DataLabel { return m.Labels }) {
-		g := groupOf(c, d, label)
-		a.Labels = append(a.Labels, LabelGroup{label, g.name})
+	for _, value := range valuesOf(c, values) {
+		g := groupOf(c, d, value)
+		put(value, g.name)
 		groups = append(groups, g)
 	}
-	a.OtherLabel = otherGroup
 	return distinct(groups)
 }
 

@@ -135,7 +135,7 @@ func (i *imagined) explain(q question, service policies.ServiceName, viewpoint w
 	if !ok {
 		return e, fmt.Errorf("no Gateway policy selects the %s proxies of cluster %s", viewpoint.Role, viewpoint.Cluster)
 	}
-	e.Fate = fateOf(d)
+	e.Fate = d.Fate()
 	for _, choice := range d.Choices {
 		x := explained{Cluster: choice.Cluster, Region: choice.Region, Role: choice.Role, Priority: choice.Priority, Share: float64(choice.Share) * 100 / world.ShareTotal}
 		for _, r := range choice.Reasons {
@@ -144,16 +144,6 @@ func (i *imagined) explain(q question, service policies.ServiceName, viewpoint w
 		e.Choices = append(e.Choices, x)
 	}
 	return e, nil
-}
-
-func fateOf(d *plan.Decision) plan.Fate {
-	switch {
-	case d.Servable():
-		return plan.Served
-	case d.Class.Pinned():
-		return plan.ResidencyRefused
-	}
-	return plan.NoCapacity
 }
 
 // countryOf looks an address up.
