@@ -10,7 +10,6 @@ import (
 
 // setPolicies puts a new set in force everywhere.
 func (p *Plane) setPolicies(set *policies.Set) {
-	p.set.Store(set)
 	p.pipeline.SetPolicies(set)
 	p.prober.Update(probe.Targets(set))
 	p.scraper.Update(scrape.Targets(set))

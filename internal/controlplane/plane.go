@@ -67,7 +67,6 @@ type Plane struct {
 	started  time.Time
 
 	// Atomic.
-	set      atomic.Pointer[policies.Set]
 	draining atomic.Bool
 }
 
@@ -233,7 +232,7 @@ func (p *Plane) shutDown(web *http.Server) error {
 
 // regionOf looks a cluster up in the newest policies.
 func (p *Plane) regionOf(c policies.ClusterName) (policies.RegionName, bool) {
-	set := p.set.Load()
+	set := p.folder.Status().Set
 	if set == nil {
 		return "", false
 	}
