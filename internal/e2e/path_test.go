@@ -25,28 +25,12 @@ func TestNearestClusterServes(t *testing.T) {
 				t.Errorf("a German at iad-1: %d by %s: %s", a.status, a.cluster, a.body)
 			}
 			for _, c := range m.Members() {
-				if rejected := rejectedUpdates(t, c); rejected != "" {
-					t.Errorf("the Envoy of %s has rejected configuration: %s", c.Name, rejected)
+				if rejected, err := c.Gateway().Rejected(t.Context()); err != nil || len(rejected) > 0 {
+					t.Errorf("the Envoy of %s has rejected configuration: %v, %v", c.Name, rejected, err)
 				}
 			}
 		})
 	}
-}
-
-// rejectedUpdates are Envoy's counters of configuration that it refused, those above zero.
-func rejectedUpdates(t *testing.T, c *mesh.Member) string {
-	t.Helper()
-	stats, err := c.Gateway().Get(t.Context(), "/stats?filter=update_rejected&usedonly")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rejected []string
-	for line := range strings.Lines(string(stats)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasSuffix(line, ": 0") {
-			rejected = append(rejected, line)
-		}
-	}
-	return strings.Join(rejected, "; ")
 }
 
 func TestForgedHeadersCountForNothing(t *testing.T) {
