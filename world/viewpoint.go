@@ -2,31 +2,57 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/meridian-mesh/meridian/policies"
 )
 
-// ViewpointID is the canonical text of a Viewpoint: "role/region/cluster".
+// ViewpointID is the canonical text of a Viewpoint: see Viewpoint.ID.
 type ViewpointID string
+
+// Dialect is how a proxy wants its configuration worded: what it is and, where that matters, how old.
+type Dialect string
+
+// The dialects.
+const (
+	// DialectEnvoy is every Envoy from 1.37 on, and whoever does not say what it is.
+	DialectEnvoy Dialect = ""
+	// DialectEnvoy136 is Envoy up to 1.36, which lacks fields that newer ones are given.
+	DialectEnvoy136 Dialect = "envoy-1.36"
+	// DialectGRPC is a gRPC client that routes by itself, without a proxy.
+	DialectGRPC Dialect = "grpc"
+)
 
 // Viewpoint is what a group of proxies shares: proxies with equal viewpoints get the same configuration.
 type Viewpoint struct {
 	Role    policies.Role
 	Region  policies.RegionName
 	Cluster policies.ClusterName
+	Dialect Dialect
 }
 
-// ID is the viewpoint's canonical text.
+// ID is the viewpoint's canonical text: role/region/cluster, and the dialect where it is not DialectEnvoy.
 func (v Viewpoint) ID() ViewpointID {
-	return ViewpointID(string(v.Role) + "/" + string(v.Region) + "/" + string(v.Cluster))
+	id := string(v.Role) + "/" + string(v.Region) + "/" + string(v.Cluster)
+	if v.Dialect != DialectEnvoy {
+		id += "/" + string(v.Dialect)
+	}
+	return ViewpointID(id)
 }
 
 // ParseViewpoint reads the text that ID writes. The error says what is wrong with it.
 func ParseViewpoint(id ViewpointID) (Viewpoint, error) {
 	parts := strings.Split(string(id), "/")
-	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-		return Viewpoint{}, fmt.Errorf("viewpoint %q is not of the form role/region/cluster", id)
+	if len(parts) < 3 || len(parts) > 4 || slices.Contains(parts, "") {
+		return Viewpoint{}, fmt.Errorf("viewpoint %q is not of the form role/region/cluster or role/region/cluster/dialect", id)
 	}
-	return Viewpoint{policies.Role(parts[0]), policies.RegionName(parts[1]), policies.ClusterName(parts[2])}, nil
+	v := Viewpoint{Role: policies.Role(parts[0]), Region: policies.RegionName(parts[1]), Cluster: policies.ClusterName(parts[2])}
+	if len(parts) == 4 {
+		v.Dialect = Dialect(parts[3])
+	}
+	if v.Dialect != DialectEnvoy && v.Dialect != DialectEnvoy136 && v.Dialect != DialectGRPC {
+		return Viewpoint{}, fmt.Errorf("viewpoint %q: dialect %q is none of %s, %s", id, v.Dialect, DialectEnvoy136, DialectGRPC)
+	}
+	return v, nil
 }

@@ -77,11 +77,16 @@ func TestClassIDSaysItsRules(t *testing.T) {
 }
 
 func TestViewpointTextIsReadBack(t *testing.T) {
-	v := world.Viewpoint{Role: policies.RoleGateway, Region: "fra", Cluster: "fra-1"}
-	if got, err := world.ParseViewpoint(v.ID()); err != nil || got != v {
-		t.Errorf("%q was read as %+v, %v", v.ID(), got, err)
+	for id, v := range map[world.ViewpointID]world.Viewpoint{
+		"gateway/fra/fra-1":            {Role: policies.RoleGateway, Region: "fra", Cluster: "fra-1"},
+		"gateway/fra/fra-1/envoy-1.36": {Role: policies.RoleGateway, Region: "fra", Cluster: "fra-1", Dialect: world.DialectEnvoy136},
+		"sidecar/fra/fra-1/grpc":       {Role: policies.RoleSidecar, Region: "fra", Cluster: "fra-1", Dialect: world.DialectGRPC},
+	} {
+		if got, err := world.ParseViewpoint(id); err != nil || got != v || v.ID() != id {
+			t.Errorf("%q was read as %+v, which writes as %q: %v", id, got, v.ID(), err)
+		}
 	}
-	for _, bad := range []world.ViewpointID{"", "gateway", "gateway/fra", "gateway/fra/", "/fra/fra-1", "gateway//fra-1", "a/b/c/d"} {
+	for _, bad := range []world.ViewpointID{"", "gateway", "gateway/fra", "gateway/fra/", "/fra/fra-1", "gateway//fra-1", "a/b/c/d", "a/b/c/", "a/b/c/grpc/e"} {
 		if got, err := world.ParseViewpoint(bad); err == nil {
 			t.Errorf("%q was read as %+v", bad, got)
 		}

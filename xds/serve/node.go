@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
@@ -17,7 +18,8 @@ const MetadataRole = "meridian.dev/role"
 // Viewpoint reads the viewpoint that a node claims: node.cluster names the Cluster that the proxy is in,
 // node.locality.region its Region (which may be left out), metadata "meridian.dev/role" its role. regionOf looks up the
 // region of a cluster in the policies in force. The error has a gRPC status: InvalidArgument for a node that says
-// something wrong, NotFound for a cluster that no policy names (yet).
+// something wrong, NotFound for a cluster that no policy names (yet). What the node says it is and how old decides the
+// dialect.
 func Viewpoint(node *core.Node, regionOf func(policies.ClusterName) (policies.RegionName, bool)) (world.Viewpoint, error) {
 	if node.GetId() == "" {
 		return world.Viewpoint{}, status.Error(codes.InvalidArgument, "node.id is empty: give each proxy an id of its own")
@@ -38,7 +40,19 @@ func Viewpoint(node *core.Node, regionOf func(policies.ClusterName) (policies.Re
 	if claimed := node.GetLocality().GetRegion(); claimed != "" && claimed != string(region) {
 		return world.Viewpoint{}, status.Errorf(codes.InvalidArgument, "node %s: node.locality.region is %s, but cluster %s is in region %s", clip(node.GetId()), clip(claimed), cluster, region)
 	}
-	return world.Viewpoint{Role: role, Region: region, Cluster: cluster}, nil
+	return world.Viewpoint{Role: role, Region: region, Cluster: cluster, Dialect: dialectOf(node)}, nil
+}
+
+// dialectOf goes by user_agent_name, which is "envoy" or such as "gRPC Go", and by Envoy's build version.
+func dialectOf(node *core.Node) world.Dialect {
+	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") {
+		return world.DialectGRPC
+	}
+	v := node.GetUserAgentBuildVersion().GetVersion()
+	if node.GetUserAgentName() == "envoy" && v != nil && v.GetMajorNumber() == 1 && v.GetMinorNumber() <= 36 {
+		return world.DialectEnvoy136
+	}
+	return world.DialectEnvoy
 }
 
 // clip quotes what a client said of itself, bounded, for messages.

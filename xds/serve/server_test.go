@@ -13,6 +13,7 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -308,6 +309,28 @@ func TestStateOfTheWorldOverGRPC(t *testing.T) {
 	c.Publish(snapshot("C:a=2"), time.Now())
 	if r, err := again.Recv(); err != nil || string(r.GetResources()[0].GetValue()) != "2" {
 		t.Errorf("%v %v", r, err)
+	}
+}
+
+func TestDialectGoesByWhatTheNodeSaysItIs(t *testing.T) {
+	version := func(major, minor uint32) *core.Node_UserAgentBuildVersion {
+		return &core.Node_UserAgentBuildVersion{UserAgentBuildVersion: &core.BuildVersion{Version: &typev3.SemanticVersion{MajorNumber: major, MinorNumber: minor}}}
+	}
+	for name, c := range map[string]struct {
+		node *core.Node
+		want world.Dialect
+	}{
+		"an old Envoy":                    {&core.Node{UserAgentName: "envoy", UserAgentVersionType: version(1, 36)}, world.DialectEnvoy136},
+		"a newer Envoy":                   {&core.Node{UserAgentName: "envoy", UserAgentVersionType: version(1, 38)}, world.DialectEnvoy},
+		"an Envoy of an unknown age":      {&core.Node{UserAgentName: "envoy"}, world.DialectEnvoy},
+		"a gRPC client":                   {&core.Node{UserAgentName: "gRPC Go", UserAgentVersionType: &core.Node_UserAgentVersion{UserAgentVersion: "1.85.0"}}, world.DialectGRPC},
+		"something else, however old":     {&core.Node{UserAgentName: "other", UserAgentVersionType: version(1, 2)}, world.DialectEnvoy},
+		"whoever does not say what it is": {&core.Node{}, world.DialectEnvoy},
+	} {
+		c.node.Id, c.node.Cluster = "p", "c"
+		if v, err := Viewpoint(c.node, regionOf); err != nil || v.Dialect != c.want {
+			t.Errorf("%s: dialect %q, want %q (%v)", name, v.Dialect, c.want, err)
+		}
 	}
 }
 
