@@ -1,9 +1,13 @@
 package xds
 
 import (
+	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -11,18 +15,35 @@ import (
 // Type is an xDS type URL.
 type Type string
 
-// The types that Meridian serves, in the order in which additions are sent: a resource comes after what it names.
+// The types that Meridian builds, and those that it serves whoever built them, in the order in which additions are sent: a
+// resource comes after what it names.
 const (
-	TypeSecret   Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
-	TypeCluster  Type = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	TypeEndpoint Type = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-	TypeListener Type = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	TypeRoute    Type = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	TypeSecret      Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+	TypeCluster     Type = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	TypeEndpoint    Type = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	TypeListener    Type = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	TypeScopedRoute Type = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration"
+	TypeRoute       Type = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	TypeVirtualHost Type = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+	TypeExtension   Type = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+	TypeRuntime     Type = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 )
 
-// Types are all types, in the order of the constants.
-func Types() []Type {
-	return []Type{TypeSecret, TypeCluster, TypeEndpoint, TypeListener, TypeRoute}
+var ordered = []Type{TypeSecret, TypeExtension, TypeCluster, TypeEndpoint, TypeListener, TypeScopedRoute, TypeRoute, TypeVirtualHost, TypeRuntime}
+
+// Types are the types that have a place in the order, in that order. A type that is none of them comes last.
+func Types() []Type { return slices.Clone(ordered) }
+
+// Compare orders types as Types does, and those that have no place there by name.
+func (t Type) Compare(o Type) int {
+	return cmp.Or(cmp.Compare(t.place(), o.place()), cmp.Compare(t, o))
+}
+
+func (t Type) place() int {
+	if i := slices.Index(ordered, t); i >= 0 {
+		return i
+	}
+	return len(ordered)
 }
 
 // Short is the type's last word, for people and metrics: "Cluster".
@@ -35,7 +56,8 @@ func (t Type) Short() string {
 	return string(t)
 }
 
-// Resource is one finished xDS resource. Two resources with equal Version have equal Bytes.
+// Resource is one finished xDS resource. Make one with NewResource or Serialised: it holds its wire form, which all
+// responses share.
 type Resource struct {
 	Type Type
 	// Name is unique within the type and snapshot.
@@ -44,14 +66,53 @@ type Resource struct {
 	Bytes []byte
 	// Version is a hash of Bytes, so that equal content has an equal version on every replica.
 	Version string
+	// Aliases are other names that a client may ask by, such as the domains of a VirtualHost.
+	Aliases []string
+	// TTL, where not 0, is how long a client keeps the resource without hearing of it.
+	TTL time.Duration
+
+	wire wire   // all of the above, as responses carry it
+	hash uint64 // of type, name and version: what the resource adds to a Set's version
 }
 
+// Option says more of a resource than most have.
+type Option func(*Resource)
+
+// WithAliases gives a resource other names.
+func WithAliases(aliases ...string) Option { return func(r *Resource) { r.Aliases = aliases } }
+
+// WithTTL lets clients forget a resource that they have not heard of for so long.
+func WithTTL(ttl time.Duration) Option { return func(r *Resource) { r.TTL = ttl } }
+
 // NewResource serialises a message.
-func NewResource(t Type, name string, message proto.Message) (*Resource, error) {
+func NewResource(t Type, name string, message proto.Message, options ...Option) (*Resource, error) {
 	bytes, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
 	if err != nil {
 		return nil, fmt.Errorf("serialise %s %q: %w", t.Short(), name, err)
 	}
+	return Serialised(t, name, VersionOf(bytes), bytes, options...), nil
+}
+
+// VersionOf is the version of a resource with these bytes.
+func VersionOf(bytes []byte) string {
 	sum := sha256.Sum256(bytes)
-	return &Resource{Type: t, Name: name, Bytes: bytes, Version: hex.EncodeToString(sum[:8])}, nil
+	return hex.EncodeToString(sum[:8])
+}
+
+// Serialised makes a resource of a message that is serialised already, such as one that was kept on disk. The caller
+// vouches for the version, and must not change bytes afterwards.
+func Serialised(t Type, name, version string, bytes []byte, options ...Option) *Resource {
+	r := &Resource{Type: t, Name: name, Version: version}
+	for _, o := range options {
+		o(r)
+	}
+	r.wire = newWire(r, bytes)
+	r.Bytes = r.wire.value()
+	h := sha256.New()
+	for _, part := range []string{string(t), name, version} {
+		h.Write([]byte(part))
+		h.Write([]byte{0})
+	}
+	r.hash = binary.BigEndian.Uint64(h.Sum(nil))
+	return r
 }

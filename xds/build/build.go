@@ -102,16 +102,39 @@ func (b *builder) snapshot() (*xds.Snapshot, error) {
 		return nil, err
 	}
 	before, now := b.memo.snapshots[id], made{frame: f, endpoints: endpoints}
-	if before.frame == f && slices.Equal(before.endpoints, endpoints) {
+	switch {
+	case before.frame == f && slices.Equal(before.endpoints, endpoints):
 		now.snapshot = before.snapshot
-	} else {
+	case before.frame == f:
+		now.snapshot = before.snapshot.With(replaced(before.endpoints, endpoints))
+	default:
 		now.snapshot = xds.NewSnapshot(id, slices.Concat(f.resources, endpoints))
-		if before.snapshot != nil && sameVersions(before.snapshot, now.snapshot) {
-			now.snapshot = before.snapshot
-		}
+	}
+	if before.snapshot != nil && sameVersions(before.snapshot, now.snapshot) {
+		now.snapshot = before.snapshot
 	}
 	b.next.snapshots[id] = now
 	return now.snapshot, nil
+}
+
+// replaced compares two lists of resources of one type: what is to be put in, and what is no more.
+func replaced(before, after []*xds.Resource) (put, remove []*xds.Resource) {
+	known := make(map[string]*xds.Resource, len(before))
+	for _, r := range before {
+		known[r.Name] = r
+	}
+	for _, r := range after {
+		if known[r.Name] != r {
+			put = append(put, r)
+		}
+		delete(known, r.Name)
+	}
+	for _, r := range before {
+		if known[r.Name] == r {
+			remove = append(remove, r)
+		}
+	}
+	return put, remove
 }
 
 func sameVersions(a, b *xds.Snapshot) bool {

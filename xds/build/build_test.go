@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,9 +74,9 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range snapshots {
-			for _, typ := range xds.Types() {
+			for _, typ := range s.Types() {
 				name := strings.TrimSuffix(filepath.Base(input), ".yaml") + "/" + strings.ReplaceAll(string(s.Viewpoint), "/", "_") + "." + strings.ToLower(typ.Short()) + ".yaml"
-				t.Run(name, func(t *testing.T) { golden(t, filepath.Join("testdata", name), s.Of(typ)) })
+				t.Run(name, func(t *testing.T) { golden(t, filepath.Join("testdata", name), slices.Collect(s.Of(typ).All())) })
 			}
 		}
 	}
@@ -121,7 +122,7 @@ func TestEveryResourceIsValidByItsOwnRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range snapshots {
-			for _, r := range s.Resources {
+			for r := range s.All() {
 				v, ok := decode(t, r).(interface{ ValidateAll() error })
 				if !ok {
 					t.Fatalf("%s %s has no validation", r.Type.Short(), r.Name)

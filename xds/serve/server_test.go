@@ -234,7 +234,7 @@ func TestTypeThatIsNotServedEndsNoStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, request := range []*discovery.DeltaDiscoveryRequest{
-		{TypeUrl: "type.googleapis.com/envoy.service.runtime.v3.Runtime", ResourceNamesSubscribe: []string{"x"}},
+		{TypeUrl: "type.googleapis.com/x.Unheard", ResourceNamesSubscribe: []string{"x"}},
 		{TypeUrl: string(cds), ResponseNonce: r.GetNonce()},
 	} {
 		if err := stream.Send(request); err != nil {

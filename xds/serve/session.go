@@ -216,14 +216,14 @@ func (s *session) bringUp(k *kind) []response {
 func (k *kind) linger(held map[string]string) {
 	for _, name := range missing(k.sent, slices.Collect(maps.Keys(held))) {
 		if k.sub.wants(name) {
-			k.lingering = append(k.lingering, &xds.Resource{Type: k.typ, Name: name})
+			k.lingering = append(k.lingering, xds.Serialised(k.typ, name, "", nil))
 		}
 	}
 }
 
 // take makes a snapshot's resources those that the client is brought up to.
 func (k *kind) take(target *xds.Snapshot) {
-	k.sent, k.version = target.Of(k.typ), target.Version(k.typ)
+	k.sent, k.version = slices.Collect(target.Of(k.typ).All()), target.Version(k.typ)
 }
 
 // withEmpty adds an empty assignment for each cluster whose endpoints were asked for and are not there: a client of the

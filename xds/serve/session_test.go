@@ -21,7 +21,7 @@ func snapshot(words ...string) *xds.Snapshot {
 	for _, w := range words {
 		letter, rest, _ := strings.Cut(w, ":")
 		name, content, _ := strings.Cut(rest, "=")
-		resources = append(resources, &xds.Resource{Type: types[letter], Name: name, Bytes: []byte(content), Version: content})
+		resources = append(resources, xds.Serialised(types[letter], name, content, []byte(content)))
 	}
 	return xds.NewSnapshot("gateway/r/c", resources)
 }

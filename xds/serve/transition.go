@@ -65,7 +65,7 @@ func (s *session) make(k *kind) []response {
 	if !k.synced {
 		return s.bringUp(k)
 	}
-	now := s.target.Of(k.typ)
+	now := slices.Collect(s.target.Of(k.typ).All())
 	changed, gone := diff(k.sent, now)
 	k.take(s.target)
 	k.settle(now)

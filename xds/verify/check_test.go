@@ -91,10 +91,10 @@ func change[M message](t testing.TB, s *xds.Snapshot, typ xds.Type, name string,
 
 // with gives a snapshot in which a resource has been added or replaced.
 func with(s *xds.Snapshot, r *xds.Resource) *xds.Snapshot {
-	return xds.NewSnapshot(s.Viewpoint, append(slices.Clone(without(s, r.Type, r.Name).Resources), r))
+	return xds.NewSnapshot(s.Viewpoint, append(slices.Collect(without(s, r.Type, r.Name).All()), r))
 }
 
 // without gives a snapshot from which a resource has been removed.
 func without(s *xds.Snapshot, typ xds.Type, name string) *xds.Snapshot {
-	return xds.NewSnapshot(s.Viewpoint, slices.DeleteFunc(slices.Clone(s.Resources), func(r *xds.Resource) bool { return r.Type == typ && r.Name == name }))
+	return xds.NewSnapshot(s.Viewpoint, slices.DeleteFunc(slices.Collect(s.All()), func(r *xds.Resource) bool { return r.Type == typ && r.Name == name }))
 }

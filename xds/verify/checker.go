@@ -95,16 +95,18 @@ func tcpServices(set *policies.Set) map[policies.ServiceName]bool {
 // sameWays says whether requests can get nowhere in a snapshot that they could not get in one that passed: nothing has
 // changed but priorities, weights and health in assignments.
 func (c *Checker) sameWays(before, s *xds.Snapshot) bool {
-	if before == nil || len(before.Resources) != len(s.Resources) {
+	if before == nil || before.Len() != s.Len() {
 		return false
 	}
-	for i, r := range s.Resources {
-		old := before.Resources[i]
-		if r == old || r.Type == old.Type && r.Name == old.Name && r.Version == old.Version {
-			continue
-		}
-		if r.Type != xds.TypeEndpoint || old.Type != r.Type || old.Name != r.Name || !c.sameTargets(old, r) {
+	for _, t := range s.Types() {
+		changed, gone := xds.Diff(before.Of(t), s.Of(t))
+		if len(gone) > 0 || len(changed) > 0 && t != xds.TypeEndpoint {
 			return false
+		}
+		for _, r := range changed {
+			if old := before.Resource(t, r.Name); old == nil || !c.sameTargets(old, r) {
+				return false
+			}
 		}
 	}
 	return true
@@ -137,11 +139,12 @@ func targetsIn(m message) []string {
 
 // read decodes a snapshot, and reports resources that are not right by themselves.
 func (c *Checker) read(k *walk, before *xds.Snapshot) {
-	resources := k.config.snapshot.Resources
-	for i, r := range resources {
-		if i > 0 && resources[i-1].Type == r.Type && resources[i-1].Name == r.Name {
+	var last *xds.Resource
+	for r := range k.config.snapshot.All() {
+		if last != nil && last.Type == r.Type && last.Name == r.Name {
 			k.report(Violation{Code: Invalid, Resource: r.Name, Detail: r.Type.Short() + ": it is there twice"})
 		}
+		last = r
 		id := identity{r.Type, r.Name, r.Version}
 		sound := c.sound[id] || r.Type == xds.TypeEndpoint && before != nil && before.Resource(r.Type, r.Name) == r
 		if sound && r.Type == xds.TypeRoute {

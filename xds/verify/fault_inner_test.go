@@ -97,7 +97,7 @@ func eastWestFaults(m mesh) map[string]faulty {
 			}
 		}), []Code{WrongClass}},
 		"secret missing":                {without(m.frankfurt, xds.TypeSecret, "identity"), []Code{Dangling}},
-		"bytes that do not decode":      {with(m.frankfurt, &xds.Resource{Type: xds.TypeCluster, Name: classEU, Bytes: []byte{0xff}, Version: "x"}), []Code{Invalid}},
+		"bytes that do not decode":      {with(m.frankfurt, xds.Serialised(xds.TypeCluster, classEU, "x", []byte{0xff})), []Code{Invalid}},
 		"resource under another's name": {with(m.frankfurt, renamed(m.frankfurt.Resource(xds.TypeEndpoint, classAny), classEU)), []Code{Invalid}},
 
 		"east-west to another service": {m.rds("east-west", func(c *route.RouteConfiguration) {
@@ -139,8 +139,8 @@ func eastWestFaults(m mesh) map[string]faulty {
 		"private key in the configuration": {change(m.t, m.frankfurt, xds.TypeSecret, "identity", func(s *tls.Secret) {
 			s.GetTlsCertificate().PrivateKey = &core.DataSource{Specifier: &core.DataSource_InlineString{InlineString: "key"}}
 		}), []Code{Invalid}},
-		"resource that is there twice": {xds.NewSnapshot(m.frankfurt.Viewpoint, append(slices.Clone(m.frankfurt.Resources), m.frankfurt.Resource(xds.TypeCluster, classEU))), []Code{Invalid}},
-		"resource of another type":     {with(m.frankfurt, &xds.Resource{Type: "type.googleapis.com/x.Y", Name: "x", Version: "x"}), []Code{Invalid}},
+		"resource that is there twice": {xds.NewSnapshot(m.frankfurt.Viewpoint, append(slices.Collect(m.frankfurt.All()), m.frankfurt.Resource(xds.TypeCluster, classEU))), []Code{Invalid}},
+		"resource of another type":     {with(m.frankfurt, xds.Serialised("type.googleapis.com/x.Y", "x", "x", nil)), []Code{Invalid}},
 	}
 }
 

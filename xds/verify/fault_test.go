@@ -229,7 +229,7 @@ func codesOf(violations []Violation) []Code {
 }
 
 func renamed(r *xds.Resource, name string) *xds.Resource {
-	return &xds.Resource{Type: r.Type, Name: name, Bytes: r.Bytes, Version: r.Version}
+	return xds.Serialised(r.Type, name, r.Version, r.Bytes)
 }
 
 // says are the headers by which a route tells for which service and class a request is.

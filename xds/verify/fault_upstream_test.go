@@ -146,8 +146,8 @@ func clusterFaults(m mesh) map[string]faulty {
 				o.HttpFilters = []*hcm.HttpFilter{setsHeader(xds.HeaderClass, "any")}
 			})
 		}), []Code{NotAnalysable}},
-		"field of a newer API": {with(m.frankfurt, &xds.Resource{Type: xds.TypeCluster, Name: classEU, Version: "newer",
-			Bytes: append(slices.Clone(m.frankfurt.Resource(xds.TypeCluster, classEU).Bytes), 0xf8, 0x7f, 1)}), []Code{NotAnalysable}},
+		"field of a newer API": {with(m.frankfurt, xds.Serialised(xds.TypeCluster, classEU, "newer",
+			append(slices.Clone(m.frankfurt.Resource(xds.TypeCluster, classEU).Bytes), 0xf8, 0x7f, 1))), []Code{NotAnalysable}},
 	}
 }
 

@@ -317,7 +317,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 				d = d.build(t, d.set, drawWorld(t, d.set))
 				s = rapid.SampledFrom(d.snapshots).Draw(t, "snapshot")
 			case 2: // something is broken
-				r := rapid.SampledFrom(s.Of(xds.TypeEndpoint)).Draw(t, "assignment")
+				r := rapid.SampledFrom(slices.Collect(s.Of(xds.TypeEndpoint).All())).Draw(t, "assignment")
 				s = plant(t, s, r.Name, "to/"+string(rapid.SampledFrom(d.set.Clusters).Draw(t, "to").Metadata.Name))
 			}
 			if diff := cmp.Diff(Check(d.world, s), c.Check(d.world, s), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
