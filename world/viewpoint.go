@@ -30,24 +30,33 @@ type Viewpoint struct {
 	Region  policies.RegionName
 	Cluster policies.ClusterName
 	Dialect Dialect
+	Tenants Tenants
 }
 
-// ID is the viewpoint's canonical text: role/region/cluster, and the dialect where it is not DialectEnvoy.
+// ID is the viewpoint's canonical text: role/region/cluster, then "/" and the dialect where it is not DialectEnvoy, then
+// "@" and the tenants where they are not AllTenants.
 func (v Viewpoint) ID() ViewpointID {
 	id := string(v.Role) + "/" + string(v.Region) + "/" + string(v.Cluster)
 	if v.Dialect != DialectEnvoy {
 		id += "/" + string(v.Dialect)
+	}
+	if v.Tenants != AllTenants {
+		id += "@" + string(v.Tenants)
 	}
 	return ViewpointID(id)
 }
 
 // ParseViewpoint reads the text that ID writes. The error says what is wrong with it.
 func ParseViewpoint(id ViewpointID) (Viewpoint, error) {
-	parts := strings.Split(string(id), "/")
+	place, tenants, some := strings.Cut(string(id), "@")
+	parts := strings.Split(place, "/")
 	if len(parts) < 3 || len(parts) > 4 || slices.Contains(parts, "") {
-		return Viewpoint{}, fmt.Errorf("viewpoint %q is not of the form role/region/cluster or role/region/cluster/dialect", id)
+		return Viewpoint{}, fmt.Errorf("viewpoint %q is not of the form role/region/cluster[/dialect][@tenant+tenant]", id)
 	}
-	v := Viewpoint{Role: policies.Role(parts[0]), Region: policies.RegionName(parts[1]), Cluster: policies.ClusterName(parts[2])}
+	v := Viewpoint{Role: policies.Role(parts[0]), Region: policies.RegionName(parts[1]), Cluster: policies.ClusterName(parts[2]), Tenants: Tenants(tenants)}
+	if some && !v.Tenants.canonical() {
+		return Viewpoint{}, fmt.Errorf("viewpoint %q: the tenants behind @ are not sorted, distinct, and escaped as they are written", id)
+	}
 	if len(parts) == 4 {
 		v.Dialect = Dialect(parts[3])
 	}

@@ -78,15 +78,18 @@ func TestClassIDSaysItsRules(t *testing.T) {
 
 func TestViewpointTextIsReadBack(t *testing.T) {
 	for id, v := range map[world.ViewpointID]world.Viewpoint{
-		"gateway/fra/fra-1":            {Role: policies.RoleGateway, Region: "fra", Cluster: "fra-1"},
-		"gateway/fra/fra-1/envoy-1.36": {Role: policies.RoleGateway, Region: "fra", Cluster: "fra-1", Dialect: world.DialectEnvoy136},
-		"sidecar/fra/fra-1/grpc":       {Role: policies.RoleSidecar, Region: "fra", Cluster: "fra-1", Dialect: world.DialectGRPC},
+		"gateway/fra/fra-1":             {Role: policies.RoleGateway, Region: "fra", Cluster: "fra-1"},
+		"gateway/fra/fra-1/envoy-1.36":  {Role: policies.RoleGateway, Region: "fra", Cluster: "fra-1", Dialect: world.DialectEnvoy136},
+		"sidecar/fra/fra-1/grpc":        {Role: policies.RoleSidecar, Region: "fra", Cluster: "fra-1", Dialect: world.DialectGRPC},
+		"gateway/fra/fra-1@acme+globex": {Role: policies.RoleGateway, Region: "fra", Cluster: "fra-1", Tenants: "acme+globex"},
+		"gateway/fra/fra-1/grpc@a@b":    {Role: policies.RoleGateway, Region: "fra", Cluster: "fra-1", Dialect: world.DialectGRPC, Tenants: "a@b"},
 	} {
 		if got, err := world.ParseViewpoint(id); err != nil || got != v || v.ID() != id {
 			t.Errorf("%q was read as %+v, which writes as %q: %v", id, got, v.ID(), err)
 		}
 	}
-	for _, bad := range []world.ViewpointID{"", "gateway", "gateway/fra", "gateway/fra/", "/fra/fra-1", "gateway//fra-1", "a/b/c/d", "a/b/c/", "a/b/c/grpc/e"} {
+	for _, bad := range []world.ViewpointID{"", "gateway", "gateway/fra", "gateway/fra/", "/fra/fra-1", "gateway//fra-1", "a/b/c/d", "a/b/c/", "a/b/c/grpc/e",
+		"gateway/fra/fra-1@", "gateway/fra/fra-1@b+a", "gateway/fra/fra-1@a+a", "gateway/fra/fra-1@a+", "gateway/fra/fra-1@a/b", "gateway/fra/fra-1@a%"} {
 		if got, err := world.ParseViewpoint(bad); err == nil {
 			t.Errorf("%q was read as %+v", bad, got)
 		}
