@@ -10,6 +10,7 @@ import (
 // errors of a run are reported together.
 func (p *parsing) acrossKinds() {
 	p.addressesBelongToOneCluster()
+	p.proxiesBelongToOneCluster()
 	p.requestsFindOneService()
 	p.portsAreDistinct()
 	p.gatewaysSelectDistinctProxies()

@@ -84,18 +84,6 @@ func (p *parsing) clusters() {
 		if !isTrustDomain(cl.Spec.TrustDomain) {
 			c.complain("spec.trustDomain", "%q is not a SPIFFE trust domain: lower-case letters, digits, '.', '-' and '_'", clip(cl.Spec.TrustDomain))
 		}
+		c.proxies(&cl.Spec)
 	}
-}
-
-// isTrustDomain follows the SPIFFE ID specification, section 2.1.
-func isTrustDomain(s string) bool {
-	if s == "" || len(s) > 255 {
-		return false
-	}
-	for _, r := range s {
-		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_' {
-			return false
-		}
-	}
-	return true
 }

@@ -21,6 +21,22 @@ type ClusterSpec struct {
 	TrustDomain string `json:"trustDomain,omitempty" jsonschema:"pattern=^[a-z0-9._-]+$,maxLength=255"`
 	// Drain empties the cluster: it serves only what no other permitted cluster can.
 	Drain bool `json:"drain,omitempty"`
+	// Proxies says who may get configuration as a proxy of this cluster, where the xDS port asks for identities.
+	// Default: whoever is in the trust domain, as any proxy; a service account never.
+	Proxies []ProxyBinding `json:"proxies,omitempty"`
+}
+
+// ProxyBinding permits identities to be proxies of one role. A proxy needs one binding that permits all that it claims.
+type ProxyBinding struct {
+	// Role is what they may be.
+	Role Role `json:"role"`
+	// SPIFFEIDs are ids in the cluster's trust domain, spiffe://TRUST-DOMAIN/PATH; with /* at the end, all ids below.
+	SPIFFEIDs []string `json:"spiffeIDs,omitempty" jsonschema:"uniqueItems=true"`
+	// ServiceAccounts are those of the Kubernetes cluster, NAMESPACE/NAME.
+	ServiceAccounts []string `json:"serviceAccounts,omitempty" jsonschema:"uniqueItems=true"`
+	// Tenants are those whose requests these proxies may serve. A proxy must then claim some of them, and none else.
+	// Default: any, or all.
+	Tenants []Tenant `json:"tenants,omitempty" jsonschema:"uniqueItems=true"`
 }
 
 // Address is an IP address and a port.
