@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -49,17 +50,25 @@ type Store struct {
 	// Set once.
 	config   StoreConfig
 	log      *slog.Logger
-	restored []Saved
+	restored decoded
 	damage   error
 	wake     chan struct{} // holds one token while something is pending
 
 	// Only by Run.
 	file *storeFile
-	held map[world.ViewpointID]Saved // what the file holds, or is to hold with the next write
+	// What the file holds, or is to hold with the next write.
+	held map[world.ViewpointID]Saved
+	note []byte
 
 	mu      sync.Mutex
-	pending map[world.ViewpointID]Saved  // under mu; newest wins
-	keep    func(world.ViewpointID) bool // under mu; nil: nothing to drop
+	pending pending // under mu
+}
+
+// pending is what was handed over since the last write. Newest wins.
+type pending struct {
+	saved map[world.ViewpointID]Saved
+	note  []byte                       // empty: no other
+	keep  func(world.ViewpointID) bool // nil: nothing to drop
 }
 
 // OpenStore opens the store in a folder and reads what it holds. A file that is corrupt is set aside and is no error:
@@ -78,7 +87,7 @@ func OpenStore(config StoreConfig) (*Store, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
-	s := &Store{config: config, log: config.Log, wake: make(chan struct{}, 1), held: map[world.ViewpointID]Saved{}, pending: map[world.ViewpointID]Saved{}}
+	s := &Store{config: config, log: config.Log, wake: make(chan struct{}, 1), held: map[world.ViewpointID]Saved{}}
 	var err error
 	if s.file, s.restored, err = openStoreFile(config.Dir); errors.Is(err, ErrCorrupt) {
 		s.damage, err = err, nil
@@ -86,12 +95,13 @@ func OpenStore(config StoreConfig) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.file.torn > 0 {
-		s.log.Warn("the last write to disk was interrupted, what was there before it is restored", "file", s.file.path(fileName), "bytes ignored", s.file.torn)
+	if torn := s.restored.torn; torn > 0 {
+		s.log.Warn("the last write to disk was interrupted, what was there before it is restored", "file", s.file.path(fileName), "bytesIgnored", torn)
 	}
-	for _, r := range s.restored {
+	for _, r := range s.restored.saved {
 		s.held[r.Snapshot.Viewpoint] = r
 	}
+	s.note = s.restored.note
 	return s, nil
 }
 
@@ -99,7 +109,10 @@ func OpenStore(config StoreConfig) (*Store, error) {
 func (s *Store) Close() error { return s.file.close() }
 
 // Restored is what the store held when it was opened, sorted by viewpoint.
-func (s *Store) Restored() []Saved { return s.restored }
+func (s *Store) Restored() []Saved { return s.restored.saved }
+
+// Note is what was attached to what the store held when it was opened; empty where nothing was.
+func (s *Store) Note() []byte { return s.restored.note }
 
 // Damage says what was wrong with the file that was found, and where it was put; nil where nothing was. None of it is
 // restored.
@@ -107,17 +120,29 @@ func (s *Store) Damage() error { return s.damage }
 
 // Save hands a snapshot over to be written, in the place of one for its viewpoint. It never waits for the disk.
 func (s *Store) Save(snapshot *xds.Snapshot, at time.Time) {
-	s.mu.Lock()
-	s.pending[snapshot.Viewpoint] = Saved{snapshot, at}
-	s.mu.Unlock()
-	s.poke()
+	s.change(func(p *pending) {
+		if p.saved == nil {
+			p.saved = map[world.ViewpointID]Saved{}
+		}
+		p.saved[snapshot.Viewpoint] = Saved{snapshot, at}
+	})
 }
+
+// Attach hands over what must be known to serve the snapshots besides them, in the place of what was attached before. The
+// store does not look into it. It never waits for the disk. The caller must not change note afterwards.
+func (s *Store) Attach(note []byte) { s.change(func(p *pending) { p.note = note }) }
 
 // Retain drops the viewpoints that keep does not want. It never waits for the disk.
 func (s *Store) Retain(keep func(world.ViewpointID) bool) {
+	s.change(func(p *pending) {
+		p.keep = keep
+		maps.DeleteFunc(p.saved, func(v world.ViewpointID, _ Saved) bool { return !keep(v) })
+	})
+}
+
+func (s *Store) change(what func(*pending)) {
 	s.mu.Lock()
-	s.keep = keep
-	maps.DeleteFunc(s.pending, func(v world.ViewpointID, _ Saved) bool { return !keep(v) })
+	what(&s.pending)
 	s.mu.Unlock()
 	s.poke()
 }
@@ -168,16 +193,16 @@ func pause(ctx context.Context, d time.Duration) {
 
 // write brings the file up to date. It reports whether that succeeded.
 func (s *Store) write() bool {
-	changes := s.take()
-	if len(changes) == 0 && s.file.current() {
+	b := s.take()
+	if len(b.changes) == 0 && len(b.note) == 0 && s.file.current() {
 		return true
 	}
 	started := time.Now()
 	w := StoreWrite{Whole: s.file.overgrown()}
 	if w.Whole {
-		w.Bytes, w.Err = s.file.rewrite(s.held)
+		w.Bytes, w.Err = s.file.rewrite(s.note, s.held)
 	} else {
-		w.Bytes, w.Err = s.file.append(changes)
+		w.Bytes, w.Err = s.file.append(b)
 	}
 	w.Took = time.Since(started)
 	if w.Err != nil {
@@ -187,27 +212,30 @@ func (s *Store) write() bool {
 	return w.Err == nil
 }
 
-// take brings held up to date and returns how it changed, sorted by viewpoint.
-func (s *Store) take() []change {
+// take brings what is held up to date and returns how it changed, sorted by viewpoint.
+func (s *Store) take() batch {
 	s.mu.Lock()
-	pending, keep := s.pending, s.keep
-	s.pending, s.keep = map[world.ViewpointID]Saved{}, nil
+	p := s.pending
+	s.pending = pending{}
 	s.mu.Unlock()
-	var changes []change
+	b := batch{}
+	if !bytes.Equal(p.note, s.note) && len(p.note) > 0 {
+		b.note, s.note = p.note, p.note
+	}
 	for _, v := range slices.Sorted(maps.Keys(s.held)) {
-		if keep != nil && !keep(v) {
-			changes = append(changes, change{viewpoint: v})
+		if p.keep != nil && !p.keep(v) {
+			b.changes = append(b.changes, change{viewpoint: v})
 			delete(s.held, v)
 		}
 	}
-	for _, v := range slices.Sorted(maps.Keys(pending)) {
-		c, after := change{viewpoint: v}, pending[v]
+	for _, v := range slices.Sorted(maps.Keys(p.saved)) {
+		c, after := change{viewpoint: v}, p.saved[v]
 		if before, held := s.held[v]; held {
 			c.before = &before
 		}
 		c.after = &after
-		changes = append(changes, c)
+		b.changes = append(b.changes, c)
 		s.held[v] = after
 	}
-	return changes
+	return b
 }

@@ -89,11 +89,11 @@ func BenchmarkStoreOpen(b *testing.B) {
 	for _, s := range fleet(100, 2000, func(_, i int) *xds.Resource { return assignment(fmt.Sprintf("service-%d", i), 0) }) {
 		snapshots[s.Viewpoint] = s
 	}
-	h.write(b, noon, snapshots)
+	h.write(b, noon, "", snapshots)
 	b.SetBytes(int64(len(h.file)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if saved, _, err := decode(h.file); err != nil || len(saved) != len(snapshots) {
+		if found, err := decode(h.file); err != nil || len(found.saved) != len(snapshots) {
 			b.Fatal(err)
 		}
 	}

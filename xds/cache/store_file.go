@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -33,7 +34,6 @@ const slack = 1 << 20
 type storeFile struct {
 	dir  string
 	lock *os.File // nil where the folder can't be written to
-	torn int      // bytes at the end of the file that was read, of a write that was interrupted
 
 	open    *os.File // nil: the next write is a whole one
 	encoder *encoder // of open
@@ -43,19 +43,19 @@ type storeFile struct {
 }
 
 // openStoreFile reads the file in a folder. Where that is ErrCorrupt, the file was set aside and the storeFile can be used.
-func openStoreFile(dir string) (*storeFile, []Saved, error) {
+func openStoreFile(dir string) (*storeFile, decoded, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("store: %w", err)
+		return nil, decoded{}, fmt.Errorf("store: %w", err)
 	}
 	f := &storeFile{dir: dir}
 	if err := f.hold(); err != nil {
-		return nil, nil, fmt.Errorf("store %s: %w", dir, err)
+		return nil, decoded{}, fmt.Errorf("store %s: %w", dir, err)
 	}
-	saved, err := f.read()
+	found, err := f.read()
 	if err != nil && !errors.Is(err, ErrCorrupt) {
-		return nil, nil, errors.Join(err, f.close())
+		return nil, decoded{}, errors.Join(err, f.close())
 	}
-	return f, saved, err
+	return f, found, err
 }
 
 // hold keeps other processes out. Who can't write the lock can't write the rest: then there is only reading.
@@ -80,23 +80,22 @@ func (f *storeFile) hold() error {
 func (f *storeFile) path(name string) string { return filepath.Join(f.dir, name) }
 
 // read reads what is there, and sets it aside where it is corrupt.
-func (f *storeFile) read() ([]Saved, error) {
+func (f *storeFile) read() (decoded, error) {
 	content, err := os.ReadFile(f.path(fileName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return decoded{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+		return decoded{}, fmt.Errorf("store: %w", err)
 	}
-	saved, torn, err := decode(content)
-	f.torn = torn
+	found, err := decode(content)
 	switch {
 	case errors.Is(err, ErrFormat):
-		return nil, fmt.Errorf("store %s: %w; it is left alone: run the version that wrote it, or move it away", f.path(fileName), err)
+		return decoded{}, fmt.Errorf("store %s: %w; it is left alone: run the version that wrote it, or move it away", f.path(fileName), err)
 	case err != nil:
-		return nil, errors.Join(fmt.Errorf("store %s: %w; it is set aside as %s", f.path(fileName), err, corruptName), f.setAside())
+		return decoded{}, errors.Join(fmt.Errorf("store %s: %w; it is set aside as %s", f.path(fileName), err, corruptName), f.setAside())
 	}
-	return saved, nil
+	return found, nil
 }
 
 func (f *storeFile) setAside() error {
@@ -113,8 +112,8 @@ func (f *storeFile) current() bool { return !f.failed }
 func (f *storeFile) overgrown() bool { return f.open == nil || f.size > 2*f.whole+slack }
 
 // append adds a line. It returns how many bytes it wrote. After an error the next write must be a whole one.
-func (f *storeFile) append(changes []change) (int, error) {
-	line, err := f.encoder.encode(changes, map[*xds.Resource]int{})
+func (f *storeFile) append(b batch) (int, error) {
+	line, err := f.encoder.encode(b, map[*xds.Resource]int{})
 	if err == nil {
 		_, err = f.open.Write(line)
 	}
@@ -129,8 +128,8 @@ func (f *storeFile) append(changes []change) (int, error) {
 	return len(line), nil
 }
 
-// rewrite replaces the file by one that holds just this. A crash leaves the old one or the new one.
-func (f *storeFile) rewrite(held map[world.ViewpointID]Saved) (int, error) {
+// rewrite replaces the file by one that holds just a note and what is held. A crash leaves the old one or the new one.
+func (f *storeFile) rewrite(note []byte, held map[world.ViewpointID]Saved) (int, error) {
 	f.failed = true
 	if err := f.leave(); err != nil {
 		return 0, fmt.Errorf("store: %w", err)
@@ -140,7 +139,7 @@ func (f *storeFile) rewrite(held map[world.ViewpointID]Saved) (int, error) {
 		return 0, fmt.Errorf("store: %w", err)
 	}
 	encoder := newEncoder()
-	size, err := writeWhole(file, encoder, held)
+	size, err := writeWhole(file, encoder, batches(note, held))
 	if err == nil {
 		err = os.Rename(f.path(newName), f.path(fileName))
 	}
@@ -154,16 +153,30 @@ func (f *storeFile) rewrite(held map[world.ViewpointID]Saved) (int, error) {
 	return size, nil
 }
 
-// writeWhole writes a header and a line for each viewpoint, and waits until they are on disk.
-func writeWhole(file *os.File, encoder *encoder, held map[world.ViewpointID]Saved) (int, error) {
+// batches are the lines of a whole file: the note, and then a line for each viewpoint, which bounds what is in memory.
+func batches(note []byte, held map[world.ViewpointID]Saved) iter.Seq[batch] {
+	return func(yield func(batch) bool) {
+		if len(note) > 0 && !yield(batch{note: note}) {
+			return
+		}
+		for _, v := range slices.Sorted(maps.Keys(held)) {
+			after := held[v]
+			if !yield(batch{changes: []change{{viewpoint: v, after: &after}}}) {
+				return
+			}
+		}
+	}
+}
+
+// writeWhole writes a header and lines, and waits until they are on disk.
+func writeWhole(file *os.File, encoder *encoder, lines iter.Seq[batch]) (int, error) {
 	size, err := file.WriteString(header)
 	if err != nil {
 		return 0, err
 	}
 	known := map[*xds.Resource]int{}
-	for _, v := range slices.Sorted(maps.Keys(held)) {
-		after := held[v]
-		line, err := encoder.encode([]change{{viewpoint: v, after: &after}}, known)
+	for b := range lines {
+		line, err := encoder.encode(b, known)
 		if err != nil {
 			return 0, err
 		}

@@ -25,7 +25,8 @@ import (
 //
 // A line holds the resources that no earlier line has, which are numbered from 0 through the file, and what became of
 // viewpoints: resources that they now have, by number, each in the place of one with its type and name, and those that
-// they have no more. So a resource that a hundred viewpoints share is written once, and a change costs what changed.
+// they have no more. So a resource that a hundred viewpoints share is written once, and a change costs what changed. It may
+// hold a note, in the place of an earlier one.
 //
 // The checksum is the SHA-256 of the line before's checksum and of the JSON, in hex: a line that is damaged, missing or
 // in another place is found. A write that was interrupted leaves a last line that is not whole; the lines before it are
@@ -44,8 +45,9 @@ var ErrCorrupt = errors.New("corrupt")
 
 // storedLine is the JSON of a line.
 type storedLine struct {
+	Note      []byte            `json:"note,omitempty"`
 	Resources []json.RawMessage `json:"resources,omitempty"`
-	Snapshots []storedChange    `json:"snapshots"`
+	Snapshots []storedChange    `json:"snapshots,omitempty"`
 }
 
 // storedChange is what became of a viewpoint.
@@ -79,6 +81,12 @@ func (c checksum) of(payload []byte) checksum {
 	return checksum(h.Sum(nil))
 }
 
+// batch is what a line is to say.
+type batch struct {
+	note    []byte // empty: the one before stays
+	changes []change
+}
+
 // change is what is to be written of a viewpoint. Before is nil for one that the file does not hold, after is nil for one
 // that it is to hold no more.
 type change struct {
@@ -96,11 +104,11 @@ func newEncoder() *encoder {
 	return &encoder{last: sha256.Sum256([]byte(header)), numbers: map[[sha256.Size]byte]int{}}
 }
 
-// encode makes the line of some changes. known remembers resources between calls, so that one which many viewpoints share
-// is looked at once. After an error the encoder must not be used any more.
-func (e *encoder) encode(changes []change, known map[*xds.Resource]int) ([]byte, error) {
-	w := lineWriter{encoder: e, known: known}
-	for _, c := range changes {
+// encode makes the line of a batch. known remembers resources between calls, so that one which many viewpoints share is
+// looked at once. After an error the encoder must not be used any more.
+func (e *encoder) encode(b batch, known map[*xds.Resource]int) ([]byte, error) {
+	w := lineWriter{encoder: e, known: known, line: storedLine{Note: b.note}}
+	for _, c := range b.changes {
 		if err := w.add(c); err != nil {
 			return nil, err
 		}
@@ -196,28 +204,35 @@ func (w *lineWriter) numberOf(r *xds.Resource) (int, error) {
 	return n, nil
 }
 
-// decode reads a file. torn counts the bytes of a last line that is not whole. Errors are ErrFormat and ErrCorrupt.
-func decode(file []byte) (saved []Saved, torn int, err error) {
+// decoded is what a file says.
+type decoded struct {
+	saved []Saved // sorted by viewpoint
+	note  []byte
+	torn  int // bytes of a last line that is not whole
+}
+
+// decode reads a file. Errors are ErrFormat and ErrCorrupt.
+func decode(file []byte) (decoded, error) {
 	if err := checkHeader(file); err != nil {
-		return nil, 0, err
+		return decoded{}, err
 	}
 	d := decoder{held: map[world.ViewpointID]*holding{}}
 	last, at := checksum(sha256.Sum256([]byte(header))), len(header)
 	for at < len(file) {
 		line, _, whole := bytes.Cut(file[at:], []byte("\n"))
-		payload, sum := checked(line, last)
 		if torn := !whole || bytes.IndexByte(line, 0) >= 0; torn && at+len(line)+1 >= len(file) {
-			return d.saved(), len(file) - at, nil
+			break
 		}
+		payload, sum := checked(line, last)
 		if payload == nil {
-			return nil, 0, fmt.Errorf("%w: the line at byte %d does not have its checksum", ErrCorrupt, at)
+			return decoded{}, fmt.Errorf("%w: the line at byte %d does not have its checksum", ErrCorrupt, at)
 		}
 		if err := d.apply(payload); err != nil {
-			return nil, 0, fmt.Errorf("%w: the line at byte %d: %w", ErrCorrupt, at, err)
+			return decoded{}, fmt.Errorf("%w: the line at byte %d: %w", ErrCorrupt, at, err)
 		}
 		last, at = sum, at+len(line)+1
 	}
-	return d.saved(), 0, nil
+	return decoded{d.saved(), d.note, len(file) - at}, nil
 }
 
 func checkHeader(file []byte) error {
@@ -248,6 +263,7 @@ func checked(line []byte, last checksum) ([]byte, checksum) {
 
 // decoder is what the lines so far say.
 type decoder struct {
+	note      []byte
 	resources []*xds.Resource // by number
 	held      map[world.ViewpointID]*holding
 }
@@ -269,6 +285,9 @@ func (d *decoder) apply(payload []byte) error {
 	var line storedLine
 	if err := json.Unmarshal(payload, &line); err != nil {
 		return err
+	}
+	if len(line.Note) > 0 {
+		d.note = line.Note
 	}
 	for _, raw := range line.Resources {
 		var s storedResource

@@ -25,23 +25,29 @@ type plain struct {
 }
 
 // contents is what was saved, in words.
-type contents map[world.ViewpointID]struct {
+type contents struct {
+	Note       string
+	Viewpoints map[world.ViewpointID]plainSnapshot
+}
+
+type plainSnapshot struct {
 	At        string
 	Resources []plain
 }
 
-func contentsOf(saved []Saved) contents {
-	c := contents{}
+func contentsOf(note []byte, saved []Saved) contents {
+	c := contents{Note: string(note), Viewpoints: map[world.ViewpointID]plainSnapshot{}}
 	for _, s := range saved {
-		e := c[s.Snapshot.Viewpoint]
-		e.At = s.At.UTC().Format(time.RFC3339Nano)
+		p := plainSnapshot{At: s.At.UTC().Format(time.RFC3339Nano)}
 		for r := range s.Snapshot.All() {
-			e.Resources = append(e.Resources, plain{string(r.Type), r.Name, r.Version, string(r.Bytes), r.Aliases, r.TTL})
+			p.Resources = append(p.Resources, plain{string(r.Type), r.Name, r.Version, string(r.Bytes), r.Aliases, r.TTL})
 		}
-		c[s.Snapshot.Viewpoint] = e
+		c.Viewpoints[s.Snapshot.Viewpoint] = p
 	}
 	return c
 }
+
+func (d decoded) contents() contents { return contentsOf(d.note, d.saved) }
 
 // serialised makes a resource whose version follows from all that it says.
 func serialised(t xds.Type, name, content string, options ...xds.Option) *xds.Resource {
@@ -53,6 +59,7 @@ func serialised(t xds.Type, name, content string, options ...xds.Option) *xds.Re
 type history struct {
 	encoder *encoder
 	file    []byte
+	note    []byte
 	held    map[world.ViewpointID]Saved
 	said    []contents
 	ends    []int // of the file after each write
@@ -60,17 +67,17 @@ type history struct {
 
 func newHistory() *history {
 	h := &history{encoder: newEncoder(), file: []byte(header), held: map[world.ViewpointID]Saved{}}
-	h.note()
+	h.remember()
 	return h
 }
 
-func (h *history) note() {
-	h.said = append(h.said, contentsOf(slices.Collect(maps.Values(h.held))))
+func (h *history) remember() {
+	h.said = append(h.said, contentsOf(h.note, slices.Collect(maps.Values(h.held))))
 	h.ends = append(h.ends, len(h.file))
 }
 
-// write writes snapshots; nil drops a viewpoint.
-func (h *history) write(t interface{ Fatal(...any) }, at time.Time, snapshots map[world.ViewpointID]*xds.Snapshot) {
+// write writes snapshots, and a note unless it is empty; nil drops a viewpoint.
+func (h *history) write(t interface{ Fatal(...any) }, at time.Time, note string, snapshots map[world.ViewpointID]*xds.Snapshot) {
 	var changes []change
 	for _, v := range slices.Sorted(maps.Keys(snapshots)) {
 		c := change{viewpoint: v}
@@ -84,12 +91,15 @@ func (h *history) write(t interface{ Fatal(...any) }, at time.Time, snapshots ma
 		}
 		changes = append(changes, c)
 	}
-	line, err := h.encoder.encode(changes, map[*xds.Resource]int{})
+	if note != "" {
+		h.note = []byte(note)
+	}
+	line, err := h.encoder.encode(batch{[]byte(note), changes}, map[*xds.Resource]int{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.file = append(h.file, line...)
-	h.note()
+	h.remember()
 }
 
 // example is a short history with all that there is: shared and unshared resources, replaced, gone and back again, dropped.
@@ -101,26 +111,26 @@ func example(t interface{ Fatal(...any) }) *history {
 	hosts := serialised(xds.TypeVirtualHost, "route/llama", "a host", xds.WithAliases("route/llama.internal"), xds.WithTTL(time.Minute))
 	of := xds.NewSnapshot
 	h := newHistory()
-	h.write(t, at, map[world.ViewpointID]*xds.Snapshot{a: of(a, []*xds.Resource{cluster, endpoints("1"), hosts}), b: of(b, []*xds.Resource{cluster, endpoints("1")})})
-	h.write(t, at.Add(time.Second), map[world.ViewpointID]*xds.Snapshot{a: of(a, []*xds.Resource{cluster, endpoints("2")})})
-	h.write(t, at.Add(time.Minute), map[world.ViewpointID]*xds.Snapshot{a: of(a, []*xds.Resource{cluster, endpoints("1"), hosts}), b: nil})
-	h.write(t, at.Add(time.Hour), map[world.ViewpointID]*xds.Snapshot{b: of(b, nil)})
+	h.write(t, at, "a note", map[world.ViewpointID]*xds.Snapshot{a: of(a, []*xds.Resource{cluster, endpoints("1"), hosts}), b: of(b, []*xds.Resource{cluster, endpoints("1")})})
+	h.write(t, at.Add(time.Second), "", map[world.ViewpointID]*xds.Snapshot{a: of(a, []*xds.Resource{cluster, endpoints("2")})})
+	h.write(t, at.Add(time.Minute), "another", map[world.ViewpointID]*xds.Snapshot{a: of(a, []*xds.Resource{cluster, endpoints("1"), hosts}), b: nil})
+	h.write(t, at.Add(time.Hour), "", map[world.ViewpointID]*xds.Snapshot{b: of(b, nil)})
 	return h
 }
 
 func TestFileSaysWhatWasWritten(t *testing.T) {
 	h := example(t)
-	saved, torn, err := decode(h.file)
-	if err != nil || torn > 0 {
-		t.Fatalf("%v, %d bytes torn", err, torn)
+	found, err := decode(h.file)
+	if err != nil || found.torn > 0 {
+		t.Fatalf("%v, %d bytes torn", err, found.torn)
 	}
-	if diff := cmp.Diff(h.said[len(h.said)-1], contentsOf(saved)); diff != "" {
+	if diff := cmp.Diff(h.said[len(h.said)-1], found.contents()); diff != "" {
 		t.Error(diff)
 	}
 	if n := bytes.Count(h.file, []byte(`"name":"llama"`)); n != 3 {
 		t.Errorf("a cluster and two sets of endpoints are in the file %d times", n)
 	}
-	if found := saved[1].Snapshot.Of(xds.TypeVirtualHost).Find("route/llama.internal"); found == nil {
+	if found := found.saved[1].Snapshot.Of(xds.TypeVirtualHost).Find("route/llama.internal"); found == nil {
 		t.Error("an alias is lost")
 	}
 }
@@ -130,11 +140,11 @@ func TestTornWriteLeavesWhatWasThere(t *testing.T) {
 	h := example(t)
 	for cut := h.ends[0]; cut <= len(h.file); cut++ {
 		whole, _ := slices.BinarySearch(h.ends, cut+1)
-		saved, torn, err := decode(h.file[:cut])
-		if err != nil || torn != cut-h.ends[whole-1] {
-			t.Fatalf("cut at %d: %d bytes torn, %v", cut, torn, err)
+		found, err := decode(h.file[:cut])
+		if err != nil || found.torn != cut-h.ends[whole-1] {
+			t.Fatalf("cut at %d: %d bytes torn, %v", cut, found.torn, err)
 		}
-		if diff := cmp.Diff(h.said[whole-1], contentsOf(saved)); diff != "" {
+		if diff := cmp.Diff(h.said[whole-1], found.contents()); diff != "" {
 			t.Fatalf("cut at %d: %s", cut, diff)
 		}
 	}
@@ -151,11 +161,11 @@ func TestLastWriteOfZerosLeavesWhatWasThere(t *testing.T) {
 		} else {
 			clear(file[h.ends[last-1] : at+1])
 		}
-		saved, torn, err := decode(file)
-		if err != nil || torn == 0 {
-			t.Fatalf("zeros from %d: %d bytes torn, %v", at, torn, err)
+		found, err := decode(file)
+		if err != nil || found.torn == 0 {
+			t.Fatalf("zeros from %d: %d bytes torn, %v", at, found.torn, err)
 		}
-		if diff := cmp.Diff(h.said[last-1], contentsOf(saved)); diff != "" {
+		if diff := cmp.Diff(h.said[last-1], found.contents()); diff != "" {
 			t.Fatalf("zeros from %d: %s", at, diff)
 		}
 	}
@@ -176,16 +186,16 @@ func TestFlippedBitsAreFound(t *testing.T) {
 // wantFaithful wants an error of a damaged file, or, where it may be a torn write, something that was once said.
 func wantFaithful(t *testing.T, h *history, file []byte, mayBeTorn bool) {
 	t.Helper()
-	saved, torn, err := decode(file)
+	found, err := decode(file)
 	if err != nil {
 		if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrFormat) {
 			t.Errorf("an error of no kind: %v", err)
 		}
 		return
 	}
-	got := contentsOf(saved)
+	got := found.contents()
 	if i := slices.IndexFunc(h.said, func(c contents) bool { return cmp.Equal(c, got) }); i < 0 || !mayBeTorn {
-		t.Errorf("%d bytes torn, and this was never saved: %v", torn, got)
+		t.Errorf("%d bytes torn, and this was never saved: %v", found.torn, got)
 	}
 }
 
@@ -214,9 +224,9 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 		"a negative number": {line(`{"snapshots":[{"viewpoint":"v","gone":[-1]}]}`), ErrCorrupt, `viewpoint "v": there is no resource -1`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			saved, _, err := decode(c.file)
-			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) || saved != nil {
-				t.Errorf("got %v and %d snapshots, want an error that says %q", err, len(saved), c.says)
+			found, err := decode(c.file)
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) || found.saved != nil {
+				t.Errorf("got %v and %d snapshots, want an error that says %q", err, len(found.saved), c.says)
 			}
 		})
 	}
@@ -224,7 +234,7 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 
 func TestTextThatXDSCannotCarryIsNotWritten(t *testing.T) {
 	s := xds.NewSnapshot("v", []*xds.Resource{serialised(xds.TypeCluster, "\xff", "")})
-	_, err := newEncoder().encode([]change{{viewpoint: "v", after: &Saved{Snapshot: s}}}, map[*xds.Resource]int{})
+	_, err := newEncoder().encode(batch{changes: []change{{viewpoint: "v", after: &Saved{Snapshot: s}}}}, map[*xds.Resource]int{})
 	if err == nil || !strings.Contains(err.Error(), "is not UTF-8") {
 		t.Errorf("got %v", err)
 	}
@@ -254,16 +264,16 @@ func TestAnyHistoryIsReadAsItWas(t *testing.T) {
 					snapshots[v] = xds.NewSnapshot(v, slices.Concat(resources, some(t, h.held[v], resources)))
 				}
 			}
-			h.write(t, at.Add(time.Duration(i)*time.Second), snapshots)
+			h.write(t, at.Add(time.Duration(i)*time.Second), rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "note"), snapshots)
 		}
 		cut := rapid.IntRange(h.ends[0], len(h.file)).Draw(t, "cut")
 		for _, end := range []int{len(h.file), cut} {
 			whole, _ := slices.BinarySearch(h.ends, end+1)
-			saved, _, err := decode(h.file[:end])
+			found, err := decode(h.file[:end])
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(h.said[whole-1], contentsOf(saved)); diff != "" {
+			if diff := cmp.Diff(h.said[whole-1], found.contents()); diff != "" {
 				t.Fatal(diff)
 			}
 		}

@@ -68,7 +68,7 @@ func restored(t *testing.T, dir string) contents {
 	if err := errors.Join(s.Damage(), s.Close()); err != nil {
 		t.Error(err)
 	}
-	return contentsOf(s.Restored())
+	return contentsOf(s.Note(), s.Restored())
 }
 
 // snapshot is a viewpoint's snapshot with one cluster, of some content.
@@ -82,7 +82,7 @@ func want(t *testing.T, got contents, snapshots ...*xds.Snapshot) {
 	for _, s := range snapshots {
 		saved = append(saved, Saved{s, noon})
 	}
-	if diff := cmp.Diff(contentsOf(saved), got); diff != "" {
+	if diff := cmp.Diff(contentsOf(nil, saved), got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -115,6 +115,24 @@ func TestStoreDropsWhatIsNotRetained(t *testing.T) {
 	s.Save(snapshot("d", "1"), noon)
 	end()
 	want(t, restored(t, dir), snapshot("b", "1"), snapshot("d", "1"))
+}
+
+// A note is in force until there is another, and is kept when everything is written anew.
+func TestStoreKeepsTheNoteAttachedLast(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ attach, want string }{{"", ""}, {"1", "1"}, {"", "1"}, {"2", "2"}, {"2", "2"}} {
+		s := open(t, dir, nil)
+		end := run(t, s)
+		s.Save(snapshot("a", c.attach), noon)
+		if c.attach != "" {
+			s.Attach([]byte("replaced before it is written, or written before"))
+			s.Attach([]byte(c.attach))
+		}
+		end()
+		if got := restored(t, dir).Note; got != c.want {
+			t.Errorf("attached %q, then %q is restored, want %q", c.attach, got, c.want)
+		}
+	}
 }
 
 // The first change is written at once, others wait for the interval, in which the newest wins; the last is written on
@@ -168,11 +186,11 @@ func TestStoreIsWrittenAnewWhenMostOfItIsOutOfDate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		saved, _, err := decode(got)
+		found, err := decode(got)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, contentsOf(saved), snapshot("a", fmt.Sprint(i, large)))
+		want(t, found.contents(), snapshot("a", fmt.Sprint(i, large)))
 		if len(got) > 2_000_000 {
 			t.Errorf("%d bytes after %d writes", len(got), i)
 		}
@@ -305,11 +323,11 @@ func TestFullDiskIsSurvived(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		saved, _, err := decode(file)
+		found, err := decode(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, contentsOf(saved), snapshot("a", "1"))
+		want(t, found.contents(), snapshot("a", "1"))
 	}
 	lift()
 	if !s.write() {
@@ -384,7 +402,7 @@ func TestReadOnlyFolderIsRead(t *testing.T) {
 	defer asNobody(t)()
 	var failure error
 	s := open(t, dir, func(w StoreWrite) { failure = w.Err })
-	want(t, contentsOf(s.Restored()), snapshot("a", "1"))
+	want(t, contentsOf(s.Note(), s.Restored()), snapshot("a", "1"))
 	s.Save(snapshot("a", "2"), noon)
 	if s.write() || !errors.Is(failure, fs.ErrPermission) {
 		t.Errorf("writing to a read-only folder: %v", failure)
