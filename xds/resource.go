@@ -3,12 +3,12 @@ package xds
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -108,11 +108,23 @@ func Serialised(t Type, name, version string, bytes []byte, options ...Option) *
 	}
 	r.wire = newWire(r, bytes)
 	r.Bytes = r.wire.value()
-	h := sha256.New()
-	for _, part := range []string{string(t), name, version} {
-		h.Write([]byte(part))
-		h.Write([]byte{0})
-	}
-	r.hash = binary.BigEndian.Uint64(h.Sum(nil))
+	r.hash = HashOf(t, []byte(name), []byte(version))
 	return r
 }
+
+// HashOf is what a resource adds to the version of a Set: the sum of these, modulo 2^64, is the version of all. Who knows the
+// names and versions that a client holds can so tell whether it holds exactly what is in a set.
+func HashOf(t Type, name, version []byte) uint64 {
+	var d xxhash.Digest
+	d.Reset()
+	_, _ = d.WriteString(string(t)) // a Digest never fails
+	for _, part := range [][]byte{separator, name, separator, version} {
+		_, _ = d.Write(part)
+	}
+	return d.Sum64()
+}
+
+var separator = []byte{0}
+
+// Hash is what the resource adds to the version of a Set.
+func (r *Resource) Hash() uint64 { return r.hash }

@@ -6,10 +6,13 @@ import (
 	"github.com/meridian-mesh/meridian/health/scrape"
 	"github.com/meridian-mesh/meridian/internal/pipeline"
 	"github.com/meridian-mesh/meridian/policies"
+	"github.com/meridian-mesh/meridian/world"
+	"github.com/meridian-mesh/meridian/xds/serve"
 )
 
 // setPolicies puts a new set in force everywhere.
 func (p *Plane) setPolicies(set *policies.Set) {
+	p.keepPolicies(set)
 	p.pipeline.SetPolicies(set)
 	p.prober.Update(probe.Targets(set))
 	p.scraper.Update(scrape.Targets(set))
@@ -28,6 +31,12 @@ func (p *Plane) warnOfDemoDatabase(set *policies.Set) {
 			p.log.Error("THE DEMO GEO DATABASE DECIDES RESIDENCY: it is incomplete and partly invented; give --geo-database", "gateway", string(g.Metadata.Name))
 		}
 	}
+}
+
+// quarantined keeps what proxies refused out of what is published next.
+func (p *Plane) quarantined(v world.ViewpointID, q serve.Quarantine) {
+	p.metrics.quarantines.Inc()
+	p.pipeline.Refuse(v, pipeline.Refusal{Good: q.Good, Tried: q.Tried, Refused: q.Refused, Proxy: q.Node, Reason: q.Reason, At: q.At})
 }
 
 func (p *Plane) policiesFailed(err error) {

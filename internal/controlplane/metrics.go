@@ -8,6 +8,7 @@ import (
 
 	"github.com/meridian-mesh/meridian/internal/pipeline"
 	"github.com/meridian-mesh/meridian/world"
+	"github.com/meridian-mesh/meridian/xds/cache"
 	"github.com/meridian-mesh/meridian/xds/serve"
 )
 
@@ -17,11 +18,15 @@ type metrics struct {
 	pushes      *prometheus.CounterVec
 	pushBytes   *prometheus.CounterVec
 	nacks       *prometheus.CounterVec
+	rejections  *prometheus.CounterVec
+	quarantines prometheus.Counter
 	convergence *prometheus.HistogramVec
 	stages      *prometheus.HistogramVec
 	published   prometheus.Counter
 	refused     prometheus.Counter
 	policyLoads *prometheus.CounterVec
+	stateErrors prometheus.Counter
+	stateBytes  prometheus.Counter
 }
 
 // fine are buckets from half a millisecond to ten seconds.
@@ -39,13 +44,17 @@ func newMetrics(p *Plane) *metrics {
 		pushes:      counter("meridian_xds_pushes_total", "Responses sent to proxies.", "type"),
 		pushBytes:   counter("meridian_xds_push_bytes_total", "Bytes of resources sent to proxies.", "type"),
 		nacks:       counter("meridian_xds_nacks_total", "Responses that proxies refused.", "type"),
+		rejections:  counter("meridian_xds_streams_rejected_total", "Streams of proxies that were turned away or cut off.", "reason"),
+		quarantines: prometheus.NewCounter(prometheus.CounterOpts{Name: "meridian_xds_quarantines_total", Help: "Snapshots that were withdrawn because a proxy refused them."}),
 		convergence: histogram("meridian_xds_convergence_seconds", "Time from a change coming in to a proxy accepting what follows from it.", "type"),
 		stages:      histogram("meridian_cycle_stage_seconds", "Time that a stage of a cycle of the loop took.", "stage"),
 		published:   prometheus.NewCounter(prometheus.CounterOpts{Name: "meridian_snapshots_published_total", Help: "Snapshots published."}),
 		refused:     prometheus.NewCounter(prometheus.CounterOpts{Name: "meridian_snapshots_refused_total", Help: "Snapshots that verify refused."}),
 		policyLoads: counter("meridian_policy_loads_total", "Readings of the policy folder.", "outcome"),
+		stateErrors: prometheus.NewCounter(prometheus.CounterOpts{Name: "meridian_state_errors_total", Help: "Failures to keep what is published in the state folder, or to restore it."}),
+		stateBytes:  prometheus.NewCounter(prometheus.CounterOpts{Name: "meridian_state_written_bytes_total", Help: "Bytes written to the state folder."}),
 	}
-	m.registry.MustRegister(m.pushes, m.pushBytes, m.nacks, m.convergence, m.stages, m.published, m.refused, m.policyLoads,
+	m.registry.MustRegister(m.pushes, m.pushBytes, m.nacks, m.rejections, m.quarantines, m.convergence, m.stages, m.published, m.refused, m.policyLoads, m.stateErrors, m.stateBytes,
 		gauges{p}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -65,12 +74,21 @@ func (m *metrics) answered(a serve.Answer) {
 	}
 }
 
+func (m *metrics) turnedAway(r serve.Rejection) { m.rejections.WithLabelValues(string(r)).Inc() }
+
 func (m *metrics) cycled(c pipeline.Cycle) {
 	m.stages.WithLabelValues("plan").Observe(c.Plan.Seconds())
 	m.stages.WithLabelValues("build").Observe(c.Build.Seconds())
 	m.stages.WithLabelValues("verify").Observe(c.Verify.Seconds())
 	m.published.Add(float64(c.Published))
 	m.refused.Add(float64(c.Refused))
+}
+
+func (m *metrics) stateWritten(w cache.StoreWrite) {
+	if w.Err != nil {
+		m.stateErrors.Inc()
+	}
+	m.stateBytes.Add(float64(w.Bytes))
 }
 
 // gauges read the plane as it is.
@@ -84,6 +102,10 @@ var (
 	probesDesc    = describe("meridian_probes_total", "Probes of endpoints by outcome.", "outcome")
 	scrapesDesc   = describe("meridian_scrapes_total", "Scrapes of endpoints' metrics by outcome.", "outcome")
 	geoDesc       = describe("meridian_geo_cache_lookups_total", "Lookups of locations by what the cache had.", "result")
+	pendingDesc   = describe("meridian_xds_streams_pending", "Streams that have something newer waiting to be sent.")
+	heldDesc      = describe("meridian_viewpoints_quarantined", "Viewpoints whose newest configuration is not served because a proxy refused it.")
+	staleDesc     = describe("meridian_proxies_stale", "Connected proxies that are served what was published before the control plane started.")
+	staleDesc     = describe("meridian_viewpoints_stale", "Viewpoints that get what was published before the control plane started.")
 	refusedDesc   = describe("meridian_viewpoints_refused", "Viewpoints whose newest configuration verify holds back.")
 )
 
@@ -93,7 +115,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe sends the descriptions of what Collect sends.
 func (g gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{proxiesDesc, endpointsDesc, slotsDesc, freeDesc, probesDesc, scrapesDesc, geoDesc, refusedDesc} {
+	for _, d := range []*prometheus.Desc{proxiesDesc, endpointsDesc, slotsDesc, freeDesc, probesDesc, scrapesDesc, geoDesc, refusedDesc, pendingDesc, heldDesc, staleDesc} {
 		out <- d
 	}
 }
@@ -107,14 +129,22 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
 	states := map[serve.State]int{serve.Synced: 0, serve.Pending: 0, serve.Nacked: 0}
+	stale := 0
 	for _, p := range g.plane.Proxies() {
 		states[p.State]++
+		if p.Stale {
+			stale++
+		}
 	}
+	gauge(staleDesc, stale)
+	gauge(pendingDesc, g.plane.serve.Pending())
 	for state, n := range states {
 		gauge(proxiesDesc, n, string(state))
 	}
 	state := g.plane.State()
 	gauge(refusedDesc, len(state.Refused))
+	gauge(staleDesc, len(g.plane.stale()))
+	gauge(heldDesc, len(state.Withheld))
 	for _, pool := range state.World.Pools() {
 		g.pool(gauge, state.World, pool)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
 
 	"github.com/meridian-mesh/meridian/geo/mmdb"
 	"github.com/meridian-mesh/meridian/health/probe"
@@ -42,6 +41,9 @@ type Config struct {
 	GeoDatabase string
 	// Demo says that the demo database is meant.
 	Demo bool
+	// StateDir is the folder in which what is published is kept, for this replica alone; after a restart it is served until
+	// there is something newer. Empty: nothing is kept.
+	StateDir string
 	// ReportInterval is how often proxies report load. Default 1s.
 	ReportInterval time.Duration
 	// Log defaults to slog's default.
@@ -64,6 +66,8 @@ type Plane struct {
 	serve    *serve.Server
 	grpc     *grpc.Server
 	metrics  *metrics
+	store    *cache.Store // nil: nothing is kept
+	restored restored
 	started  time.Time
 
 	// Atomic.
@@ -125,7 +129,7 @@ func listen(address string, anywhere bool) (*net.TCPListener, error) {
 func (p *Plane) assemble() error {
 	p.metrics = newMetrics(p)
 	var err error
-	if p.pipeline, err = pipeline.New(pipeline.Config{Publish: p.cache.Publish, OnCycle: p.cycled}); err != nil {
+	if p.pipeline, err = pipeline.New(pipeline.Config{Publish: p.publish, OnCycle: p.cycled}); err != nil {
 		return err
 	}
 	if p.folder, err = folder.New(folder.Config{Dir: p.config.Policies, OnSet: p.setPolicies, OnError: p.policiesFailed}); err != nil {
@@ -140,6 +144,7 @@ func (p *Plane) assemble() error {
 	if p.geo, err = mmdb.New(mmdb.Config{Path: p.config.GeoDatabase, OnReload: p.geoReloaded}); err != nil {
 		return err
 	}
+	p.restore()
 	return p.services()
 }
 
@@ -147,7 +152,7 @@ func (p *Plane) assemble() error {
 func (p *Plane) services() error {
 	var err error
 	p.serve, err = serve.New(serve.Config{Cache: p.cache, RegionOf: p.regionOf, OnViewpoint: p.pipeline.SeeViewpoint,
-		OnPush: p.metrics.pushed, OnAnswer: p.metrics.answered, Log: p.log})
+		OnPush: p.metrics.pushed, OnAnswer: p.metrics.answered, OnRejected: p.metrics.turnedAway, OnQuarantine: p.quarantined, Log: p.log})
 	if err != nil {
 		return err
 	}
@@ -159,11 +164,7 @@ func (p *Plane) services() error {
 	if err != nil {
 		return err
 	}
-	p.grpc = grpc.NewServer(
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
-		grpc.MaxConcurrentStreams(10_000),
-	)
+	p.grpc = grpc.NewServer(p.serve.Options()...)
 	p.serve.Register(p.grpc)
 	reporter.Register(p.grpc)
 	locator.Register(p.grpc)
@@ -171,7 +172,13 @@ func (p *Plane) services() error {
 }
 
 // Close closes the listeners of a Plane that is not run.
-func (p *Plane) Close() error { return errors.Join(p.xds.Close(), p.http.Close()) }
+func (p *Plane) Close() error {
+	err := errors.Join(p.xds.Close(), p.http.Close())
+	if p.store != nil {
+		err = errors.Join(err, p.store.Close())
+	}
+	return err
+}
 
 // XDS is where proxies connect.
 func (p *Plane) XDS() netip.AddrPort { return p.xds.Addr().(*net.TCPAddr).AddrPort() }
@@ -193,10 +200,10 @@ const drainGrace = 5 * time.Second
 func (p *Plane) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	web := &http.Server{Handler: p.handler(), ReadHeaderTimeout: 5 * time.Second}
-	for _, run := range []func(context.Context) error{p.pipeline.Run, p.folder.Run, p.prober.Run, p.scraper.Run, p.geo.Run} {
+	for _, run := range []func(context.Context) error{p.pipeline.Run, p.serve.Run, p.folder.Run, p.prober.Run, p.scraper.Run, p.geo.Run} {
 		g.Go(func() error { return run(ctx) })
 	}
-	g.Go(func() error { return p.grpc.Serve(p.xds) })
+	g.Go(func() error { return p.grpc.Serve(p.serve.Listener(p.xds)) })
 	g.Go(func() error {
 		if err := web.Serve(p.http); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve HTTP: %w", err)
@@ -230,13 +237,9 @@ func (p *Plane) shutDown(web *http.Server) error {
 	return web.Shutdown(ctx)
 }
 
-// regionOf looks a cluster up in the newest policies.
+// regionOf is where a cluster is.
 func (p *Plane) regionOf(c policies.ClusterName) (policies.RegionName, bool) {
-	set := p.folder.Status().Set
-	if set == nil {
-		return "", false
-	}
-	cluster, ok := set.Cluster(c)
+	cluster, ok := p.clusterOf(c)
 	if !ok {
 		return "", false
 	}

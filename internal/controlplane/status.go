@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/meridian-mesh/meridian/internal/pipeline"
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/world"
 	"github.com/meridian-mesh/meridian/xds/serve"
@@ -15,8 +16,11 @@ type Status struct {
 	Policies PolicyStatus        `json:"policies"`
 	Proxies  []serve.ProxyStatus `json:"proxies"`
 	Refused  []RefusedStatus     `json:"refused,omitempty"`
-	Pools    []PoolStatus        `json:"pools"`
-	Since    time.Time           `json:"since"`
+	Stale    []StaleStatus       `json:"stale,omitempty"`
+	// Quarantined are viewpoints whose newest configuration is not served because a proxy refused it.
+	Quarantined []QuarantineStatus `json:"quarantined,omitempty"`
+	Pools       []PoolStatus       `json:"pools"`
+	Since       time.Time          `json:"since"`
 }
 
 // PolicyStatus is the policy set in force, and why the folder's content is not, where it is not.
@@ -30,6 +34,26 @@ type PolicyStatus struct {
 type RefusedStatus struct {
 	Viewpoint  world.ViewpointID `json:"viewpoint"`
 	Violations []string          `json:"violations"`
+}
+
+// QuarantineStatus is a viewpoint whose newest configuration is not served, because a proxy refused it: its proxies keep the
+// structure of the last good one, and endpoints go on to change.
+type QuarantineStatus struct {
+	Viewpoint world.ViewpointID `json:"viewpoint"`
+	// Proxy refused it, for this Reason.
+	Proxy  string    `json:"proxy"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+	// Resources are the first few of what it refused, with their types.
+	Resources []string `json:"resources,omitempty"`
+}
+
+func quarantineOf(v world.ViewpointID, r pipeline.Refusal) QuarantineStatus {
+	q := QuarantineStatus{Viewpoint: v, Proxy: r.Proxy, Reason: r.Reason, At: r.At}
+	for _, bad := range r.Refused[:min(len(r.Refused), 8)] {
+		q.Resources = append(q.Resources, bad.Type.Short()+" "+bad.Name)
+	}
+	return q
 }
 
 // PoolStatus is one service's servers in one cluster.
@@ -47,7 +71,7 @@ type PoolStatus struct {
 // Status is the picture of now.
 func (p *Plane) Status() Status {
 	state, folder := p.State(), p.folder.Status()
-	out := Status{Proxies: p.Proxies(), Pools: []PoolStatus{}, Since: p.started}
+	out := Status{Proxies: p.Proxies(), Stale: p.stale(), Pools: []PoolStatus{}, Since: p.started}
 	if set := state.World.Policies(); set != nil {
 		out.Policies.Hash, out.Policies.Loaded = set.Hash, folder.Loaded
 	}
@@ -60,6 +84,9 @@ func (p *Plane) Status() Status {
 			refused.Violations = append(refused.Violations, v.String())
 		}
 		out.Refused = append(out.Refused, refused)
+	}
+	for _, viewpoint := range slices.Sorted(maps.Keys(state.Withheld)) {
+		out.Quarantined = append(out.Quarantined, quarantineOf(viewpoint, state.Withheld[viewpoint]))
 	}
 	for _, pool := range state.World.Pools() {
 		service, ok := state.World.Policies().Service(pool.Key.Service)

@@ -29,6 +29,7 @@ type batch struct {
 	viewpoints map[world.ViewpointID]world.Viewpoint
 	facts      map[factKey]world.Fact
 	signals    map[signalKey]health.Signal
+	refusals   map[world.ViewpointID]Refusal
 }
 
 // signalKey tells signals apart: a later one with an equal key replaces an earlier one.

@@ -44,6 +44,7 @@ type Pipeline struct {
 	built    build.Memo
 	checker  verify.Checker
 	tried    map[world.ViewpointID]*xds.Snapshot // newest built, published or refused
+	refusals map[world.ViewpointID]Refusal       // what proxies refused, until it is mended
 	last     time.Time                           // end of the last cycle that had input
 
 	// Atomic.
@@ -58,7 +59,7 @@ func New(config Config) (*Pipeline, error) {
 	config.Quiet = orDefault(config.Quiet, 10*time.Millisecond)
 	config.MaxMerge = max(orDefault(config.MaxMerge, 50*time.Millisecond), config.Quiet)
 	config.Tick = orDefault(config.Tick, 250*time.Millisecond)
-	p := &Pipeline{config: config, inbox: newInbox(), tried: map[world.ViewpointID]*xds.Snapshot{}}
+	p := &Pipeline{config: config, inbox: newInbox(), tried: map[world.ViewpointID]*xds.Snapshot{}, refusals: map[world.ViewpointID]Refusal{}}
 	p.state.Store(&State{World: p.writer.Current(), Plan: &plan.Plan{Admission: &plan.Admission{}}})
 	return p, nil
 }
@@ -139,7 +140,7 @@ func (p *Pipeline) settle(ctx context.Context) bool {
 func (p *Pipeline) cycle(b batch, now time.Time) {
 	w, delta := p.commit(b, now)
 	before := p.State()
-	if !p.due(before, delta, now) {
+	if !p.noteRefusals(b.refusals) && !p.due(before, delta, now) {
 		return
 	}
 	c := Cycle{Since: b.since, Delta: delta, Planned: true}
@@ -190,6 +191,9 @@ func (p *Pipeline) publish(c *Cycle, next *State, snapshots []*xds.Snapshot) {
 			continue
 		}
 		p.tried[s.Viewpoint] = s
+		if s = p.mend(s); sameContent(published[s.Viewpoint], s) {
+			continue
+		}
 		violations, took := timed(func() []verify.Violation { return p.checker.Check(next.World, s) })
 		c.Verify += took
 		if len(violations) > 0 {
@@ -204,7 +208,7 @@ func (p *Pipeline) publish(c *Cycle, next *State, snapshots []*xds.Snapshot) {
 			c.Published++
 		}
 	}
-	next.Published, next.Refused = published, refused
+	next.Published, next.Refused, next.Withheld = published, refused, maps.Clone(p.refusals)
 }
 
 // sharesPublished states the shares that proxies now have, for every decision that is new and in force.

@@ -17,6 +17,8 @@ type State struct {
 	Published map[world.ViewpointID]*xds.Snapshot
 	// Refused are the violations of the newest snapshots that were not published, by viewpoint.
 	Refused map[world.ViewpointID][]verify.Violation
+	// Withheld is what proxies have refused and the world still leads to, by viewpoint: they are given the last good structure.
+	Withheld map[world.ViewpointID]Refusal
 	// BuildError is why the newest plan could not be built; nil where it could. Nothing of it is published then.
 	BuildError error
 	// Cycle counts the cycles so far, so that a caller can tell whether what it handed in has been worked in.

@@ -9,10 +9,12 @@ import (
 	"github.com/meridian-mesh/meridian/xds"
 )
 
-// Published is a snapshot and when the oldest change in it came in.
+// Published is a snapshot and when the oldest change in it came in. It is immutable.
 type Published struct {
 	Snapshot *xds.Snapshot
 	Since    time.Time
+	// Stale says that the snapshot is from before this control plane started, and that nothing is known yet that is newer.
+	Stale bool
 }
 
 // Cache keeps the newest snapshot of each viewpoint. The zero value is ready.
@@ -29,10 +31,10 @@ type entry struct {
 	watches map[*Watch]struct{} // under mu
 }
 
-// Watch is one reader's view of a viewpoint.
+// Watch is someone who is told of publications for a viewpoint.
 type Watch struct {
 	entry *entry
-	poke  chan struct{}
+	tell  func()
 }
 
 func (c *Cache) entry(v world.ViewpointID) *entry {
@@ -49,37 +51,40 @@ func (c *Cache) entry(v world.ViewpointID) *entry {
 	return e
 }
 
-// Publish replaces a viewpoint's snapshot and pokes its watches. It never blocks on a reader.
+// Publish replaces a viewpoint's snapshot and tells its watches, one after the other.
 func (c *Cache) Publish(s *xds.Snapshot, since time.Time) {
-	e := c.entry(s.Viewpoint)
-	e.newest.Store(&Published{s, since})
+	c.publish(&Published{Snapshot: s, Since: since})
+}
+
+// Restore publishes what was in force before the control plane started, unless something newer is there already.
+func (c *Cache) Restore(s *xds.Snapshot, at time.Time) {
+	if c.Newest(s.Viewpoint) == nil {
+		c.publish(&Published{Snapshot: s, Since: at, Stale: true})
+	}
+}
+
+func (c *Cache) publish(p *Published) {
+	e := c.entry(p.Snapshot.Viewpoint)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.newest.Store(p)
 	for w := range e.watches {
-		select {
-		case w.poke <- struct{}{}:
-		default: // it has a poke waiting, and will find this snapshot
-		}
+		w.tell()
 	}
 }
 
 // Newest is a viewpoint's snapshot; nil before the first.
 func (c *Cache) Newest(v world.ViewpointID) *Published { return c.entry(v).newest.Load() }
 
-// Watch begins to watch a viewpoint. The caller must Close it.
-func (c *Cache) Watch(v world.ViewpointID) *Watch {
-	w := &Watch{entry: c.entry(v), poke: make(chan struct{}, 1)}
+// Watch begins to watch a viewpoint: tell is called after each publication. It must not block, nor use the cache but to ask
+// for what is newest. The caller must Close the watch.
+func (c *Cache) Watch(v world.ViewpointID, tell func()) *Watch {
+	w := &Watch{entry: c.entry(v), tell: tell}
 	w.entry.mu.Lock()
 	defer w.entry.mu.Unlock()
 	w.entry.watches[w] = struct{}{}
 	return w
 }
-
-// Changed receives when there may be a newer snapshot.
-func (w *Watch) Changed() <-chan struct{} { return w.poke }
-
-// Newest is the viewpoint's snapshot; nil before the first.
-func (w *Watch) Newest() *Published { return w.entry.newest.Load() }
 
 // Close ends the watch. It may be called more than once.
 func (w *Watch) Close() {

@@ -2,85 +2,86 @@ package cache
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/meridian-mesh/meridian/world"
 	"github.com/meridian-mesh/meridian/xds"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestWatchSeesTheNewestAndNotTheStepsBetween(t *testing.T) {
+func empty(v world.ViewpointID) *xds.Snapshot { return xds.NewSnapshot(v, nil) }
+
+func TestWatchIsToldOfItsViewpointOnly(t *testing.T) {
 	var c Cache
-	w := c.Watch("gateway/a/b")
-	defer w.Close()
-	if w.Newest() != nil {
+	told := 0
+	w := c.Watch("gateway/a/b", func() { told++ })
+	if c.Newest("gateway/a/b") != nil {
 		t.Fatal("a snapshot before the first was published")
 	}
-	var last *xds.Snapshot
-	for range 10 {
-		last = &xds.Snapshot{Viewpoint: "gateway/a/b"}
-		c.Publish(last, time.Time{})
+	c.Publish(empty("gateway/a/c"), time.Time{})
+	last := empty("gateway/a/b")
+	c.Publish(last, time.Time{})
+	if told != 1 || c.Newest("gateway/a/b").Snapshot != last {
+		t.Errorf("told %d times, newest %v", told, c.Newest("gateway/a/b"))
 	}
-	<-w.Changed()
-	if w.Newest().Snapshot != last {
-		t.Error("not the newest snapshot")
-	}
-	select {
-	case <-w.Changed():
-		t.Error("poked again though nothing was published since")
-	default:
+	w.Close()
+	w.Close()
+	c.Publish(empty("gateway/a/b"), time.Time{})
+	if told != 1 {
+		t.Error("told after Close")
 	}
 }
 
-func TestPublishPokesOnlyItsViewpoint(t *testing.T) {
+func TestRestoredIsStaleAndGivesWay(t *testing.T) {
 	var c Cache
-	w := c.Watch("gateway/a/b")
-	defer w.Close()
-	c.Publish(&xds.Snapshot{Viewpoint: "gateway/a/c"}, time.Time{})
-	select {
-	case <-w.Changed():
-		t.Error("poked for another viewpoint")
-	default:
+	old, fresh := empty("v"), empty("v")
+	c.Restore(old, time.Unix(1, 0))
+	if p := c.Newest("v"); !p.Stale || p.Snapshot != old || !p.Since.Equal(time.Unix(1, 0)) {
+		t.Errorf("%+v", p)
 	}
-}
-
-func TestClosedWatchIsNotPoked(t *testing.T) {
-	var c Cache
-	w := c.Watch("v")
-	w.Close()
-	w.Close()
-	c.Publish(&xds.Snapshot{Viewpoint: "v"}, time.Time{})
-	select {
-	case <-w.Changed():
-		t.Error("poked after Close")
-	default:
+	c.Publish(fresh, time.Unix(2, 0))
+	c.Restore(old, time.Unix(1, 0))
+	if p := c.Newest("v"); p.Stale || p.Snapshot != fresh {
+		t.Errorf("what is older took the place of what is newer: %+v", p)
 	}
 }
 
 func TestConcurrentPublishAndWatch(t *testing.T) {
 	var c Cache
-	var wg sync.WaitGroup
+	var published, watching sync.WaitGroup
+	stop := make(chan struct{})
+	published.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				c.Publish(empty("v"), time.Now())
+			}
+		}
+	})
 	for range 8 {
-		wg.Go(func() {
-			w := c.Watch("v")
+		watching.Go(func() {
+			var told atomic.Int64
+			once := make(chan struct{})
+			w := c.Watch("v", func() {
+				if told.Add(1) == 1 {
+					close(once)
+				}
+			})
 			defer w.Close()
-			<-w.Changed()
-			if w.Newest() == nil {
-				t.Error("poked without a snapshot")
+			<-once
+			if c.Newest("v") == nil {
+				t.Error("told without a snapshot")
 			}
 		})
 	}
-	stop := make(chan struct{})
-	go func() { wg.Wait(); close(stop) }()
-	for {
-		select {
-		case <-stop:
-			return
-		default:
-			c.Publish(&xds.Snapshot{Viewpoint: "v"}, time.Now())
-		}
-	}
+	watching.Wait()
+	close(stop)
+	published.Wait()
 }

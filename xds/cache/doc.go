@@ -1,6 +1,6 @@
-// Package cache keeps what is published: for each viewpoint the newest snapshot, and who watches it.
+// Package cache keeps what is published: for each viewpoint the newest snapshot, and who is told of it.
 //
-// The loop of internal/pipeline publishes; each stream of xds/serve watches one viewpoint. A watch holds no queue: it is
-// poked and then takes the newest snapshot, so a slow reader costs what a fast one costs and never sees stale steps in
-// between. Publishing costs one non-blocking poke a watch. A Cache is safe for concurrent use.
+// The loop of internal/pipeline publishes; xds/serve watches each viewpoint once, for all of its streams. A watch holds no
+// queue: it is told that something is newer and then takes the newest, so that nobody sees stale steps in between. A Cache is
+// safe for concurrent use.
 package cache

@@ -2,10 +2,12 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,10 +44,12 @@ func running(t *testing.T, config Config) (*Server, discovery.AggregatedDiscover
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := grpc.NewServer()
+	g := grpc.NewServer(s.Options()...)
 	s.Register(g)
-	ended := make(chan error, 1)
-	go func() { ended <- g.Serve(l) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() { ended <- s.Run(ctx) }()
+	go func() { ended <- g.Serve(s.Listener(l)) }()
 	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +57,8 @@ func running(t *testing.T, config Config) (*Server, discovery.AggregatedDiscover
 	t.Cleanup(func() {
 		_ = conn.Close()
 		g.Stop()
-		if err := <-ended; err != nil {
+		cancel()
+		if err := errors.Join(<-ended, <-ended); err != nil {
 			t.Error(err)
 		}
 	})
@@ -108,7 +113,7 @@ func TestRefusalIsVisibleInStatus(t *testing.T) {
 	}
 	until(t, "the proxy counts as nacked", func() bool { return len(s.Status()) == 1 && s.Status()[0].State == Nacked })
 	p := s.Status()[0]
-	if p.Node != "proxy-1" || p.Viewpoint != "gateway/r/c" || p.Protocol != "delta" || p.Types[0].Refusal != "bad: no such field" || len(p.Types[0].Resources) != 2 {
+	if p.Node != "proxy-1" || p.Viewpoint != "gateway/r/c" || p.Protocol != "delta" || p.Types[0].Refusal != "bad: no such field" || !slices.Equal(p.Types[0].Resources, []string{"bad"}) {
 		t.Errorf("status %+v", p)
 	}
 	c.Publish(snapshot("C:good=1", "C:bad=2"), time.Now())
@@ -224,7 +229,7 @@ func TestSteadyChangesDoNotPutPatienceOff(t *testing.T) {
 	}
 }
 
-func TestTypeThatIsNotServedEndsNoStream(t *testing.T) {
+func TestTypeOfWhichThereIsNothingIsAnswered(t *testing.T) {
 	c := &cache.Cache{}
 	c.Publish(snapshot("C:a=1"), time.Now())
 	s, ads := running(t, Config{Cache: c})
@@ -233,11 +238,15 @@ func TestTypeThatIsNotServedEndsNoStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, request := range []*discovery.DeltaDiscoveryRequest{
-		{TypeUrl: "type.googleapis.com/x.Unheard", ResourceNamesSubscribe: []string{"x"}},
-		{TypeUrl: string(cds), ResponseNonce: r.GetNonce()},
-	} {
-		if err := stream.Send(request); err != nil {
+	if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/x.Unheard", ResourceNamesSubscribe: []string{"x"}}); err != nil {
+		t.Fatal(err)
+	}
+	nothing, err := stream.Recv()
+	if err != nil || nothing.GetTypeUrl() != "type.googleapis.com/x.Unheard" || !slices.Equal(nothing.GetRemovedResources(), []string{"x"}) {
+		t.Fatalf("%v %v", nothing, err)
+	}
+	for _, r := range []*discovery.DeltaDiscoveryResponse{nothing, r} {
+		if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce()}); err != nil {
 			t.Fatal(err)
 		}
 	}

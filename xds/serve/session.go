@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,11 +17,11 @@ type request struct {
 	// refusal is why the client refused that response; empty where it accepted.
 	refusal string
 	// subscribe and unsubscribe are names to add and remove (delta).
-	subscribe, unsubscribe []string
+	subscribe, unsubscribe *names
 	// names are all that are wanted (state of the world).
-	names []string
-	// held are the versions that the client says it holds from before (delta, first request).
-	held map[string]string
+	names *names
+	// held is what the client says it holds from before (delta, first request).
+	held held
 	// version is the type's version that the client says it holds from before (state of the world, first request).
 	version string
 }
@@ -35,14 +34,24 @@ type response struct {
 	resources []*xds.Resource
 	// removed are names that the client should forget (delta).
 	removed []string
+	// absent are names of virtual hosts that are not there: a client that asked on demand waits to be told so (delta).
+	absent []string
+	// heartbeat says that the resources are unchanged, and only their lifetime is renewed.
+	heartbeat bool
 }
 
-// session is the state of one stream. One goroutine owns it.
+// session is the state of one stream. One goroutine at a time owns it.
 type session struct {
 	// full says that the protocol is state of the world: responses hold all that is wanted, and removal is absence.
-	full   bool
-	target *xds.Snapshot // newest; nil before the first
-	kinds  map[xds.Type]*kind
+	full  bool
+	table *nameTable
+	// lifetimes says that the client understands resources with a TTL.
+	lifetimes bool
+	// target is what the client is to be brought to, nil before there is anything, and since when the oldest change in it
+	// came in. Its owner sets both.
+	target *xds.Snapshot
+	since  time.Time
+	kinds  []*kind // in the order of their types
 	nonces uint64
 	// now is the time of what the session is told of. Its owner sets it: a session reads no clock.
 	now time.Time
@@ -53,6 +62,8 @@ type offer struct {
 	nonce, version string
 	resources      []*xds.Resource
 	at             time.Time
+	// since is when the change came in that the response is about; zero where it only answers what was asked.
+	since time.Time
 }
 
 // kind is the state of one type of resource in a session.
@@ -60,8 +71,7 @@ type kind struct {
 	typ xds.Type
 	sub subscription
 	// sent are the resources of this type in the snapshot that the client was last brought up to, subscribed to or not.
-	sent    []*xds.Resource
-	version string // of sent
+	sent *xds.Set
 	// synced says that sent means something: a first answer has been given.
 	synced bool
 	// lingering are resources that the client holds and the newest snapshot does not: they are removed last.
@@ -77,50 +87,39 @@ type kind struct {
 	refused []*xds.Resource
 	refusal string
 	// held and heldVersion are what the client says it holds from an earlier stream, until its first answer.
-	held        map[string]string
+	held        held
 	heldVersion string
+	// beaten is when the lifetimes of what the client holds were last renewed; zero before it holds anything that has one.
+	beaten time.Time
 }
 
-func newSession(full bool) *session {
-	return &session{full: full, kinds: map[xds.Type]*kind{}}
+func newSession(full bool, table *nameTable) *session {
+	return &session{full: full, table: table, lifetimes: !full}
 }
 
-// update takes a new snapshot and returns what is to be sent now.
-func (s *session) update(target *xds.Snapshot) []response {
-	s.target = target
-	return s.advance()
-}
-
-// due is when the next response will have been unanswered for as long as patience; zero where none is outstanding that
-// is not overdue already.
-func (s *session) due(patience time.Duration) time.Time {
-	var first time.Time
+// kind is the state of a type; nil where the client has not asked for it.
+func (s *session) kind(t xds.Type) *kind {
 	for _, k := range s.kinds {
-		if len(k.outstanding) == 0 || k.overdue {
-			continue
-		}
-		if at := k.outstanding[0].at.Add(patience); first.IsZero() || at.Before(first) {
-			first = at
+		if k.typ == t {
+			return k
 		}
 	}
-	return first
+	return nil
 }
 
-// hurry sends what waits for answers that have not come within patience.
-func (s *session) hurry(patience time.Duration) []response {
-	for _, k := range s.kinds {
-		k.overdue = k.overdue || len(k.outstanding) > 0 && !s.now.Before(k.outstanding[0].at.Add(patience))
-	}
-	return s.advance()
+// add begins a type.
+func (s *session) add(t xds.Type) *kind {
+	k := &kind{typ: t, sub: subscription{table: s.table}}
+	i, _ := slices.BinarySearchFunc(s.kinds, t, func(k *kind, t xds.Type) int { return k.typ.Compare(t) })
+	s.kinds = slices.Insert(s.kinds, i, k)
+	return k
 }
 
 // handle takes a request and returns what is to be sent now.
 func (s *session) handle(r request) []response {
-	k, known := s.kinds[r.typ]
-	if !known {
-		k = &kind{typ: r.typ}
-		s.kinds[r.typ] = k
-		return s.first(k, r)
+	k := s.kind(r.typ)
+	if k == nil {
+		return s.first(s.add(r.typ), r)
 	}
 	if i := k.offerOf(r.nonce); i >= 0 {
 		k.answer(i, r.refusal)
@@ -130,6 +129,27 @@ func (s *session) handle(r request) []response {
 	}
 	out := s.resubscribe(k, r)
 	return append(out, s.advance()...)
+}
+
+// answeredBy is the response that a request answers.
+func (s *session) answeredBy(r request) (o offer, ok bool) {
+	k := s.kind(r.typ)
+	if k == nil {
+		return offer{}, false
+	}
+	i := k.offerOf(r.nonce)
+	if i < 0 {
+		return offer{}, false
+	}
+	return k.outstanding[i], true
+}
+
+// refusedOf are the resources of a type that stand refused.
+func (s *session) refusedOf(t xds.Type) []*xds.Resource {
+	if k := s.kind(t); k != nil {
+		return k.refused
+	}
+	return nil
 }
 
 // offerOf finds the outstanding response that a nonce answers; -1 where there is none.
@@ -142,8 +162,11 @@ func (k *kind) offerOf(nonce string) int {
 func (k *kind) answer(i int, refusal string) {
 	o := k.outstanding[i]
 	k.outstanding, k.overdue = k.outstanding[i+1:], false
+	if len(k.outstanding) == 0 {
+		k.outstanding = nil
+	}
 	if refusal != "" {
-		k.refused, k.refusal = o.resources, refusal
+		k.refused, k.refusal = blamed(o.resources, refusal), refusal
 		return
 	}
 	k.accepted = o.version
@@ -152,17 +175,50 @@ func (k *kind) answer(i int, refusal string) {
 	}
 }
 
-// mends says whether accepting resources ends the refusal of others: one that was refused is among them. Which of
-// several was at fault a client does not say in a form to rely on.
-func mends(refused, accepted []*xds.Resource) bool {
-	names := make(map[string]struct{}, len(accepted))
-	for _, r := range accepted {
-		names[r.Name] = struct{}{}
+// blamed are those of the refused resources that the client's reason names; all where it names none. Envoy takes what is
+// right in a response and names the rest, as in "Error adding/updating cluster(s) a: ..., b: ...".
+func blamed(resources []*xds.Resource, reason string) []*xds.Resource {
+	var named []*xds.Resource
+	for _, r := range resources {
+		if mentions(reason, r.Name) {
+			named = append(named, r)
+		}
 	}
-	return len(refused) == 0 || slices.ContainsFunc(refused, func(r *xds.Resource) bool {
-		_, ok := names[r.Name]
-		return ok
-	})
+	if len(named) == 0 {
+		return resources
+	}
+	return named
+}
+
+// mentions says whether a text has a name in it that is not part of a longer one.
+func mentions(text, name string) bool {
+	for at := 0; name != ""; {
+		i := strings.Index(text[at:], name)
+		if i < 0 {
+			return false
+		}
+		begin, end := at+i, at+i+len(name)
+		if (begin == 0 || !inName(text[begin-1])) && (end == len(text) || !inName(text[end])) {
+			return true
+		}
+		at = begin + 1
+	}
+	return false
+}
+
+// inName says whether a character is one that names are made of.
+func inName(c byte) bool {
+	return c == '/' || c == '-' || c == '_' || c == '+' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// mends says whether accepting resources ends the refusal of others: one that was refused is among them.
+func mends(refused, accepted []*xds.Resource) bool {
+	for _, r := range refused {
+		if slices.ContainsFunc(accepted, func(a *xds.Resource) bool { return a.Name == r.Name }) {
+			return true
+		}
+	}
+	return len(refused) == 0
 }
 
 // first opens a type's subscription.
@@ -182,63 +238,77 @@ func (s *session) first(k *kind, r request) []response {
 
 // bringUp gives a type's first answer, minding what the client holds from an earlier stream.
 func (s *session) bringUp(k *kind) []response {
-	k.take(s.target)
-	k.synced = true
-	held := k.held
-	k.held = nil
+	k.sent, k.synced = s.target.Of(k.typ), true
+	held, wanted := k.held, k.wanted()
+	k.held, k.beaten = nil, s.now
 	if s.full {
-		if k.heldVersion == k.version && wholeState(k.typ) && k.sub.all {
-			k.accepted = k.version
+		if k.heldVersion == k.sent.Version() && wholeState(k.typ) && k.sub.all {
+			k.accepted = k.sent.Version()
 			return nil
 		}
-		return s.send(k, s.withEmpty(k, k.sub.of(k.sent)), nil)
+		return s.send(k, s.withEmpty(k, wanted.resources, k.sub.named.list()), nil)
 	}
+	absent := missing(k.sent, k.sub.named.list())
+	if len(held) == 0 {
+		return s.send(k, wanted.resources, absent)
+	}
+	if len(absent) == 0 && held.hash(k.typ) == wanted.hash {
+		k.accepted = k.sent.Version() // it holds exactly this
+		return nil
+	}
+	return s.catchUp(k, held.versions(), wanted.resources, absent)
+}
+
+// wanted is what the client wants of what it is brought up to.
+func (k *kind) wanted() selection {
+	resources, hash := k.sub.from(k.sent)
+	return selection{resources: resources, hash: hash}
+}
+
+// catchUp sends what differs from what a client holds. What it should not hold goes last: what it holds of other types may
+// refer to it still.
+func (s *session) catchUp(k *kind, held map[string]string, wanted []*xds.Resource, absent []string) []response {
 	var fresh []*xds.Resource
-	for _, r := range k.sub.of(k.sent) {
+	for _, r := range wanted {
 		if held[r.Name] != r.Version {
 			fresh = append(fresh, r)
 		}
 	}
-	k.linger(held)
-	removed := missing(k.sent, slices.DeleteFunc(slices.Collect(maps.Keys(k.sub.named)), func(name string) bool {
-		_, has := held[name]
-		return has
-	}))
-	if len(fresh) == 0 && len(removed) == 0 && len(k.lingering) == 0 && len(held) > 0 {
-		k.accepted = k.version
-		return nil
-	}
-	return s.send(k, fresh, removed) // empty where all that is to do is to remove: its answer says when to
-}
-
-// linger notes what the client holds from an earlier stream and should not: what it holds of other types may refer to it
-// still, so it goes last.
-func (k *kind) linger(held map[string]string) {
-	for _, name := range missing(k.sent, slices.Collect(maps.Keys(held))) {
-		if k.sub.wants(name) {
-			k.lingering = append(k.lingering, xds.Serialised(k.typ, name, "", nil))
+	absent = slices.DeleteFunc(absent, func(name string) bool { _, has := held[name]; return has })
+	for name := range held {
+		if k.sent.Find(name) == nil {
+			if gone := xds.Serialised(k.typ, name, "", nil); k.sub.wants(gone) {
+				k.lingering = append(k.lingering, gone)
+			}
 		}
 	}
-}
-
-// take makes a snapshot's resources those that the client is brought up to.
-func (k *kind) take(target *xds.Snapshot) {
-	k.sent, k.version = slices.Collect(target.Of(k.typ).All()), target.Version(k.typ)
+	slices.SortFunc(k.lingering, func(a, b *xds.Resource) int { return strings.Compare(a.Name, b.Name) })
+	if len(fresh) == 0 && len(absent) == 0 && len(k.lingering) == 0 {
+		k.accepted = k.sent.Version()
+		return nil
+	}
+	return s.send(k, fresh, absent) // empty where all that is to do is to remove: its answer says when to
 }
 
 // withEmpty adds an empty assignment for each cluster whose endpoints were asked for and are not there: a client of the
 // state of the world would wait for them, and warm the cluster, for ever. A delta client is told that they are removed.
-func (s *session) withEmpty(k *kind, resources []*xds.Resource) []*xds.Resource {
+func (s *session) withEmpty(k *kind, resources []*xds.Resource, asked []string) []*xds.Resource {
 	if k.typ != xds.TypeEndpoint {
 		return resources
 	}
-	return append(slices.Clip(resources), empties(missing(k.sent, slices.Sorted(maps.Keys(k.sub.named))))...)
+	if absent := missing(k.sent, asked); len(absent) > 0 {
+		return append(slices.Clip(resources), empties(absent)...)
+	}
+	return resources
 }
 
 // resubscribe answers names that are new to the subscription at once: a client waits for them.
 func (s *session) resubscribe(k *kind, r request) []response {
 	if s.full {
 		return s.resubscribeFull(k, r)
+	}
+	if r.subscribe == nil && r.unsubscribe == nil {
+		return nil
 	}
 	wasAll := k.sub.all
 	k.sub.remove(r.unsubscribe)
@@ -249,17 +319,16 @@ func (s *session) resubscribe(k *kind, r request) []response {
 	}
 	// A name that is subscribed to again is answered again, even where it is held: the client says that it waits. So is
 	// one that is let go of under a wildcard: the client can't know whether the wildcard has it.
-	asked := withoutWildcard(r.subscribe)
+	asked := r.subscribe
 	if k.sub.all {
-		asked = append(asked, withoutWildcard(r.unsubscribe)...)
+		asked = s.table.plus(asked, r.unsubscribe)
 	}
-	slices.Sort(asked)
-	asked = slices.Compact(asked)
+	asked = s.table.without(asked, wildcard)
 	switch {
 	case k.sub.all && !wasAll:
-		return s.send(k, k.sent, missing(k.sent, asked))
-	case len(asked) > 0:
-		return s.send(k, k.named(asked), missing(k.sent, asked))
+		return s.send(k, k.wanted().resources, missing(k.sent, asked.list()))
+	case asked != nil:
+		return s.send(k, asked.from(k.sent).resources, missing(k.sent, asked.list()))
 	}
 	return nil
 }
@@ -273,56 +342,36 @@ func (s *session) resubscribeFull(k *kind, r request) []response {
 		return nil
 	}
 	if widened || wholeState(k.typ) {
-		return s.send(k, append(slices.Clone(k.sub.of(k.sent)), k.lingering...), nil)
+		return s.send(k, append(slices.Clone(k.wanted().resources), k.lingering...), nil)
 	}
-	resources := k.named(fresh)
-	if k.typ == xds.TypeEndpoint {
-		resources = append(resources, empties(missing(k.sent, fresh))...)
-	}
-	return s.send(k, resources, nil)
-}
-
-// named are the resources with these names, of those that are there.
-func (k *kind) named(names []string) []*xds.Resource {
-	var resources []*xds.Resource
-	for _, name := range names {
-		if r := find(k.sent, name); r != nil {
-			resources = append(resources, r)
-		}
-	}
-	return resources
+	return s.send(k, s.withEmpty(k, s.table.of(fresh...).from(k.sent).resources, fresh), nil)
 }
 
 // forget drops what lingers but is no longer subscribed to: the client has let go of it by itself.
 func (k *kind) forget() {
-	kept := k.lingering[:0:0]
-	for _, res := range k.lingering {
-		if k.sub.wants(res.Name) {
-			kept = append(kept, res)
-		}
+	if len(k.lingering) > 0 {
+		k.lingering = slices.Clone(k.sub.of(k.lingering))
 	}
-	k.lingering = kept
 }
 
 // send makes a response of it and notes it as outstanding.
 func (s *session) send(k *kind, resources []*xds.Resource, removed []string) []response {
+	r := s.response(k)
+	r.resources, r.removed = resources, removed
+	if k.typ == xds.TypeVirtualHost {
+		r.removed, r.absent = nil, removed
+	}
+	k.outstanding = append(k.outstanding, offer{nonce: r.nonce, version: r.version, resources: resources, at: s.now})
+	k.offered = r.version
+	return []response{r}
+}
+
+// response is an empty response of a type, with a nonce of its own.
+func (s *session) response(k *kind) response {
 	s.nonces++
-	nonce := strconv.FormatUint(s.nonces, 10)
-	k.outstanding = append(k.outstanding, offer{nonce: nonce, version: k.version, resources: resources, at: s.now})
-	k.offered = k.version
-	return []response{{typ: k.typ, nonce: nonce, version: k.version, resources: resources, removed: removed}}
+	return response{typ: k.typ, nonce: strconv.FormatUint(s.nonces, 10), version: k.sent.Version()}
 }
 
 // wholeState says whether state-of-the-world responses of a type must hold everything: for the others, a resource that is
 // left out is unchanged.
 func wholeState(t xds.Type) bool { return t == xds.TypeCluster || t == xds.TypeListener }
-
-func withoutWildcard(names []string) []string {
-	var rest []string
-	for _, n := range names {
-		if n != wildcard {
-			rest = append(rest, strings.Clone(n))
-		}
-	}
-	return rest
-}

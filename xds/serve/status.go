@@ -3,8 +3,8 @@ package serve
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -35,6 +35,8 @@ type ProxyStatus struct {
 	Protocol  string    `json:"protocol"`
 	Connected time.Time `json:"connected"`
 	State     State     `json:"state"`
+	// Stale says that what is published for the proxy is from before the control plane started.
+	Stale bool `json:"stale,omitempty"`
 	// Types are those that the proxy asked for, in the order of xds.Types.
 	Types []TypeStatus `json:"types"`
 }
@@ -51,21 +53,18 @@ type TypeStatus struct {
 	Resources []string `json:"resources,omitempty"`
 }
 
-// proxy is a connected proxy. types is replaced by the stream's goroutine and read by anyone; the rest is set once.
+// proxy is who is at the other end of a stream. It is set once.
 type proxy struct {
 	node      string
+	identity  string
 	viewpoint world.Viewpoint
 	version   string
 	full      bool
 	connected time.Time
-
-	types atomic.Pointer[[]TypeStatus]
 }
 
-func newProxy(node *core.Node, v world.Viewpoint, full bool) *proxy {
-	p := &proxy{node: node.GetId(), viewpoint: v, version: agentOf(node), full: full, connected: time.Now()}
-	p.types.Store(&[]TypeStatus{})
-	return p
+func newProxy(node *core.Node, v world.Viewpoint, identity string, full bool) proxy {
+	return proxy{node: node.GetId(), identity: identity, viewpoint: v, version: agentOf(node), full: full, connected: time.Now()}
 }
 
 func agentOf(node *core.Node) string {
@@ -75,23 +74,13 @@ func agentOf(node *core.Node) string {
 	return node.GetUserAgentName() + " " + node.GetUserAgentVersion()
 }
 
-// note takes down where a session stands.
-func (p *proxy) note(s *session) {
-	types := make([]TypeStatus, 0, len(s.kinds))
-	for _, t := range xds.Types() {
-		if k := s.kinds[t]; k != nil {
-			types = append(types, k.status(s.target))
-		}
-	}
-	p.types.Store(&types)
-}
-
-func (k *kind) status(target *xds.Snapshot) TypeStatus {
+// status is what a client holds of a type, where newest is published for it.
+func (k *kind) status(newest *xds.Snapshot) TypeStatus {
 	t := TypeStatus{Type: k.typ.Short(), State: Synced, Accepted: k.accepted, Offered: k.offered}
 	switch {
 	case k.refusal != "":
 		t.State, t.Refusal, t.Resources = Nacked, k.refusal, nameSome(k.refused)
-	case !k.synced, len(k.outstanding) > 0, len(k.lingering) > 0, k.version != target.Version(k.typ):
+	case !k.synced, len(k.outstanding) > 0, len(k.lingering) > 0, k.sent != newest.Of(k.typ):
 		t.State = Pending
 	}
 	return t
@@ -99,37 +88,51 @@ func (k *kind) status(target *xds.Snapshot) TypeStatus {
 
 // Status is every connected proxy, sorted by viewpoint and node.
 func (s *Server) Status() []ProxyStatus {
-	s.mu.Lock()
-	proxies := make([]*proxy, 0, len(s.proxies))
-	for p := range s.proxies {
-		proxies = append(proxies, p)
+	streams := s.connected()
+	all := make([]ProxyStatus, len(streams))
+	for i, st := range streams {
+		all[i] = st.status()
 	}
-	s.mu.Unlock()
-	all := make([]ProxyStatus, len(proxies))
-	for i, p := range proxies {
-		all[i] = p.status()
-	}
-	slices.SortFunc(all, func(a, b ProxyStatus) int {
-		return cmp.Or(cmp.Compare(a.Viewpoint, b.Viewpoint), cmp.Compare(a.Node, b.Node), a.Connected.Compare(b.Connected))
-	})
 	return all
 }
 
-func (p *proxy) status() ProxyStatus {
-	st := ProxyStatus{Node: p.node, Viewpoint: p.viewpoint.ID(), Version: p.version, Protocol: "delta", Connected: p.connected, State: Synced, Types: *p.types.Load()}
+// connected are the streams of proxies that have said who they are, sorted by viewpoint and node.
+func (s *Server) connected() []*stream {
+	s.mu.Lock()
+	streams := slices.Collect(maps.Keys(s.streams))
+	s.mu.Unlock()
+	slices.SortFunc(streams, func(a, b *stream) int {
+		return cmp.Or(cmp.Compare(a.group.viewpoint, b.group.viewpoint), cmp.Compare(a.proxy.node, b.proxy.node), a.proxy.connected.Compare(b.proxy.connected))
+	})
+	return streams
+}
+
+func (st *stream) status() ProxyStatus {
+	p := st.proxy
+	out := ProxyStatus{Node: p.node, Viewpoint: st.group.viewpoint, Version: p.version, Protocol: "delta", Connected: p.connected, State: Synced, Types: []TypeStatus{}}
 	if p.full {
-		st.Protocol = "sotw"
+		out.Protocol = "sotw"
 	}
-	for _, t := range st.Types {
+	aim := st.aim.Load()
+	out.Stale = aim != nil && aim.Stale
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, k := range st.session.kinds {
+		var newest *xds.Snapshot
+		if aim != nil {
+			newest = aim.Snapshot
+		}
+		t := k.status(newest)
+		out.Types = append(out.Types, t)
 		switch {
 		case t.State == Nacked:
-			st.State = Nacked
-		case t.State == Pending && st.State == Synced:
-			st.State = Pending
+			out.State = Nacked
+		case t.State == Pending && out.State == Synced:
+			out.State = Pending
 		}
 	}
-	if len(st.Types) == 0 {
-		st.State = Pending
+	if len(out.Types) == 0 {
+		out.State = Pending
 	}
-	return st
+	return out
 }

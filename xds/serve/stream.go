@@ -1,233 +1,340 @@
 package serve
 
 import (
-	"context"
 	"errors"
 	"io"
 	"slices"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/meridian-mesh/meridian/world"
 	"github.com/meridian-mesh/meridian/xds"
 	"github.com/meridian-mesh/meridian/xds/cache"
 )
 
-// codec speaks one protocol on one stream.
-type codec interface {
-	receive() (incoming, error)
-	// send returns how many bytes of resources it sent.
-	send(response) (int, error)
-}
-
-// incoming is a request and the node that came with it, if any.
-type incoming struct {
-	node    *core.Node
-	request request
-}
-
-// stream is one client's stream. run's goroutine owns everything but the proxy's status.
+// stream is one client's stream. What came in is worked in by the goroutine that receives, what was published by one that
+// lives as long as that takes: whoever has the turn works out what is to be sent and sends it.
 type stream struct {
-	server  *Server
-	codec   codec
-	session *session
-	watch   *cache.Watch
-	proxy   *proxy
-	newest  *cache.Published
+	// Set once, before anyone else knows the stream.
+	server *Server
+	out    grpc.ServerStream
+	fields fields
+	full   bool     // state of the world
+	only   xds.Type // the one type of a stream that is not aggregated
+	ended  chan error
+	known  chan struct{} // closed when the client has said who it is
+
+	// Set once, before known is closed.
+	proxy     proxy
+	group     *group
+	lifetimes bool
+	limiter   *rate.Limiter
+
+	turn sync.Mutex // held while responses are worked out and sent, so that they go in that order
+
+	mu      sync.Mutex
+	session *session // under mu
+
+	joined, left bool // under server.mu
+
+	// Atomic.
+	aim      atomic.Pointer[cache.Published] // what the client is to be brought to; nil before the first
+	waking   atomic.Bool                     // a push is due
+	deadline atomic.Int64                    // when the session has something to do by itself, in Unix nanoseconds; 0 never
+	sending  atomic.Int64                    // since when a response has been on its way, in Unix nanoseconds; 0 where none is
 }
 
-// run serves a stream until it ends. The receiving goroutine ends with the stream's context, which gRPC cancels when the
-// handler returns.
-func (s *Server) run(ctx context.Context, c codec, full bool) error {
-	requests, ended := make(chan incoming), make(chan error, 1)
-	go receive(ctx, c, requests, ended)
-	st := &stream{server: s, codec: c, session: newSession(full)}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.draining:
-		return errDraining
-	case err := <-ended:
-		return endOf(err)
-	case in := <-requests:
-		if err := st.identify(in.node, full); err != nil {
-			return err
-		}
-		defer st.watch.Close()
-		defer s.forget(st.proxy)
-		if err := st.handle(in.request); err != nil {
-			return err
-		}
+var (
+	errDraining = status.Error(codes.Unavailable, "this replica is shutting down: connect to another")
+	errSilent   = status.Error(codes.DeadlineExceeded, "no first request came")
+	errSlow     = status.Error(codes.ResourceExhausted, "a response was not read in time")
+)
+
+// silence is how long a client may take to say who it is.
+const silence = 10 * time.Second
+
+// run serves a stream until it ends. The receiving goroutine ends with the stream, which gRPC ends when the handler returns.
+func (s *Server) run(out grpc.ServerStream, full bool, only xds.Type) error {
+	st := &stream{server: s, out: out, full: full, only: only, fields: deltaFields, session: newSession(full, s.names),
+		ended: make(chan error, 1), known: make(chan struct{})}
+	if full {
+		st.fields = stateFields
 	}
-	return st.loop(ctx, requests, ended)
-}
-
-var errDraining = status.Error(codes.Unavailable, "this replica is shutting down: connect to another")
-
-// receive hands on what the client says until the stream ends.
-func receive(ctx context.Context, c codec, requests chan<- incoming, ended chan<- error) {
+	defer s.leave(st)
+	go st.receive()
+	late := time.NewTimer(silence)
+	defer late.Stop()
+	known := st.known
 	for {
-		in, err := c.receive()
-		if err != nil {
-			ended <- err
-			return
-		}
 		select {
-		case requests <- in:
-		case <-ctx.Done():
+		case <-out.Context().Done():
+			return out.Context().Err()
+		case <-s.draining:
+			return errDraining
+		case err := <-st.ended:
+			return err
+		case <-known:
+			known = nil
+			late.Stop()
+		case <-late.C:
+			s.config.OnRejected(RejectedSilent)
+			return errSilent
+		}
+	}
+}
+
+// end ends the stream; the first reason counts.
+func (st *stream) end(err error) {
+	select {
+	case st.ended <- err:
+	default:
+	}
+}
+
+// receive works in what the client says until the stream ends.
+func (st *stream) receive() {
+	var m message
+	for {
+		if err := st.out.RecvMsg(&m); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil // the client closed the stream in order
+			}
+			st.end(err)
+			return
+		}
+		if err := st.take(m.bytes); err != nil {
+			st.end(err)
 			return
 		}
 	}
 }
 
-// endOf is nil where the client closed the stream in order.
-func endOf(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-// identify finds the viewpoint that the node claims and begins to watch it.
-func (st *stream) identify(node *core.Node, full bool) error {
-	viewpoint, err := Viewpoint(node, st.server.config.RegionOf)
+// take works one request in.
+func (st *stream) take(data []byte) error {
+	in, err := st.fields.parse(data, st.server.names)
 	if err != nil {
-		st.server.log.Warn("proxy turned away", "error", err)
+		st.server.config.OnRejected(RejectedMalformed)
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	if st.group == nil {
+		if err := st.identify(in.node); err != nil {
+			return err
+		}
+	} else if err := st.limiter.Wait(st.out.Context()); err != nil {
 		return err
 	}
-	st.proxy = st.server.remember(node, viewpoint, full)
-	st.watch = st.server.config.Cache.Watch(viewpoint.ID())
-	st.server.config.OnViewpoint(viewpoint)
-	st.newest = st.watch.Newest()
-	st.session.now = time.Now()
-	if st.newest != nil {
-		st.session.target = st.newest.Snapshot
+	if in.request.typ == "" {
+		in.request.typ = st.only
 	}
+	if in.request.typ == "" || st.only != "" && in.request.typ != st.only {
+		return status.Errorf(codes.InvalidArgument, "type_url is %s, and this service is for %s", clip(string(in.request.typ)), clip(string(st.only)))
+	}
+	return st.handle(in.request)
+}
+
+// identify finds the viewpoint that the node claims, and joins those who share it.
+func (st *stream) identify(node *core.Node) error {
+	s := st.server
+	viewpoint, err := s.config.Viewpoint(node)
+	identity := node.GetId()
+	if err == nil && s.config.Authenticate != nil {
+		identity, err = s.config.Authenticate(st.out.Context(), viewpoint)
+	}
+	if err != nil {
+		s.config.OnRejected(RejectedIdentity)
+		s.log.Warn("proxy turned away", "node", clip(node.GetId()), "error", err)
+		return err
+	}
+	st.proxy = newProxy(node, viewpoint, identity, st.full)
+	st.lifetimes = !st.full || understandsLifetimes(node)
+	st.limiter = rate.NewLimiter(rate.Limit(s.config.Limits.RequestsPerSecond), s.config.Limits.RequestBurst)
+	st.session.lifetimes = st.lifetimes
+	if err := s.join(st); err != nil {
+		return err
+	}
+	close(st.known)
+	s.config.OnViewpoint(viewpoint)
 	return nil
 }
 
-// loop works in requests and new snapshots, one at a time.
-func (st *stream) loop(ctx context.Context, requests <-chan incoming, ended <-chan error) error {
-	patience := time.NewTimer(st.server.config.Patience)
-	defer patience.Stop()
-	for {
-		st.arm(patience)
-		var err error
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-st.server.draining:
-			return errDraining
-		case err := <-ended:
-			return endOf(err)
-		case in := <-requests:
-			err = st.handle(in.request)
-		case <-st.watch.Changed():
-			st.newest = st.watch.Newest()
-			st.session.now = time.Now()
-			err = st.deliver(st.session.update(st.newest.Snapshot))
-		case <-patience.C:
-			st.session.now = time.Now()
-			err = st.deliver(st.session.hurry(st.server.config.Patience))
-		}
-		if err != nil {
-			return err
-		}
+// join makes a stream one of its viewpoint's, within what its identity may have.
+func (s *Server) join(st *stream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st.left {
+		return errDraining
+	}
+	if most := s.config.Limits.StreamsPerIdentity; s.perID[st.proxy.identity] >= most {
+		s.config.OnRejected(RejectedStreams)
+		return status.Errorf(codes.ResourceExhausted, "%s has %d streams, which is the most for one identity", clip(st.proxy.identity), most)
+	}
+	id := st.proxy.viewpoint.ID()
+	g := s.groups[id]
+	if g == nil {
+		g = s.newGroup(id)
+		s.groups[id] = g
+	}
+	st.group, st.joined = g, true
+	s.perID[st.proxy.identity]++
+	s.streams[st] = struct{}{}
+	g.join(st)
+	return nil
+}
+
+// leave forgets a stream.
+func (s *Server) leave(st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.left = true
+	if !st.joined {
+		return
+	}
+	delete(s.streams, st)
+	if s.perID[st.proxy.identity]--; s.perID[st.proxy.identity] == 0 {
+		delete(s.perID, st.proxy.identity)
+	}
+	if st.group.leave(st) {
+		st.group.watch.Close()
+		delete(s.groups, st.group.viewpoint)
 	}
 }
 
-// arm sets the timer to when the client will have left a response unanswered for too long.
-func (st *stream) arm(patience *time.Timer) {
-	if due := st.session.due(st.server.config.Patience); due.IsZero() {
-		patience.Stop()
-	} else {
-		patience.Reset(time.Until(due))
+// sweep does what only time moves. It does not block.
+func (st *stream) sweep(now time.Time) {
+	if since := st.sending.Load(); since != 0 && now.UnixNano()-since > int64(st.server.config.SendTimeout) {
+		st.sending.Store(0) // once is enough
+		st.server.config.OnRejected(RejectedSlow)
+		st.server.log.Warn("proxy cut off: it does not read", "proxy", st.proxy.node, "viewpoint", string(st.proxy.viewpoint.ID()))
+		st.end(errSlow)
+		go st.server.cut(st.out.Context())
+		return
+	}
+	if due := st.deadline.Load(); due != 0 && now.UnixNano() >= due {
+		st.deadline.Store(0)
+		st.wake()
 	}
 }
 
-// handle works one request in.
-func (st *stream) handle(r request) error {
-	if !known(r.typ) {
-		st.server.log.Debug("type not served", "type", clip(string(r.typ)), "proxy", st.proxy.node)
-		return nil // as the protocol wants it: a type that a server doesn't know has no resources
+// wake lets the stream be brought up to what is newest for it. It does not block, and wakes a stream that is being brought up
+// already no second time: it will find what is newest then.
+func (st *stream) wake() {
+	if st.waking.CompareAndSwap(false, true) {
+		st.server.pushing.Add(1)
+		go st.push()
 	}
-	k := st.session.kinds[r.typ]
-	answers := k != nil && k.offerOf(r.nonce) >= 0
+}
+
+// push brings the client up to what is newest for it.
+func (st *stream) push() {
+	st.turn.Lock()
+	defer st.turn.Unlock()
+	st.waking.Store(false)
+	st.server.pushing.Add(-1)
+	st.mu.Lock()
+	st.face(st.aim.Load())
+	out := st.session.hurry(st.server.config.Patience)
+	st.rest()
+	st.mu.Unlock()
+	if err := st.send(out); err != nil {
+		st.end(err)
+	}
+}
+
+// face turns the session towards a publication, at the time of now. The caller holds mu.
+func (st *stream) face(p *cache.Published) {
 	st.session.now = time.Now()
-	out := st.session.handle(r)
-	if answers {
-		st.answered(st.session.kinds[r.typ], r)
+	if p != nil {
+		st.session.target, st.session.since = p.Snapshot, p.Since
 	}
-	return st.deliver(out)
 }
 
-func known(t xds.Type) bool { return slices.Contains(xds.Types(), t) }
+// rest notes when the session next has something to do by itself. The caller holds mu.
+func (st *stream) rest() {
+	due := st.session.due(st.server.config.Patience)
+	if due.IsZero() {
+		st.deadline.Store(0)
+		return
+	}
+	st.deadline.Store(due.UnixNano())
+}
+
+// handle works one request in, and answers it.
+func (st *stream) handle(r request) error {
+	st.turn.Lock()
+	defer st.turn.Unlock()
+	aim := st.aim.Load()
+	st.mu.Lock()
+	faced := st.session.target
+	answered, isAnswer := st.session.answeredBy(r)
+	st.face(aim)
+	out := st.session.handle(r)
+	err := st.server.config.Limits.within(st.session)
+	settled := aim != nil && st.session.settledOn(aim.Snapshot)
+	refused := st.session.refusedOf(r.typ)
+	st.rest()
+	st.mu.Unlock()
+	if err != nil {
+		st.server.config.OnRejected(RejectedNames)
+		return err
+	}
+	if isAnswer {
+		st.answered(r, answered, refused)
+	}
+	if isAnswer && r.refusal != "" {
+		st.group.refused(st, faced, refused, r.refusal)
+	}
+	if settled {
+		st.group.settled(st, aim)
+	}
+	return st.send(out)
+}
 
 // answered reports an answer to the operator's eyes.
-func (st *stream) answered(k *kind, r request) {
-	a := Answer{Viewpoint: st.proxy.viewpoint.ID(), Type: k.typ, Refused: r.refusal != ""}
-	if !a.Refused && st.newest != nil && st.newest.Snapshot.Version(k.typ) == k.accepted {
-		a.Since = st.newest.Since
-	}
+func (st *stream) answered(r request, o offer, refused []*xds.Resource) {
+	a := Answer{Viewpoint: st.proxy.viewpoint.ID(), Type: r.typ, Refused: r.refusal != "", Since: o.since}
 	if a.Refused {
 		st.server.log.Error("proxy refused configuration", "proxy", st.proxy.node, "viewpoint", string(a.Viewpoint),
-			"type", k.typ.Short(), "resources", nameSome(k.refused), "reason", r.refusal)
+			"type", r.typ.Short(), "resources", nameSome(refused), "reason", r.refusal)
 	}
 	st.server.config.OnAnswer(a)
 }
 
-// nameSome names the first few resources, so that a log line stays a line.
-func nameSome(resources []*xds.Resource) []string {
-	const most = 8
-	names := make([]string, 0, most)
-	for _, r := range resources[:min(len(resources), most)] {
-		names = append(names, r.Name)
-	}
-	return names
+// settledOn says whether the client has accepted all that it asked for of a snapshot.
+func (st *stream) settledOn(s *xds.Snapshot) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.session.settledOn(s)
 }
 
-// deliver sends responses and notes where the proxy now stands.
-func (st *stream) deliver(out []response) error {
-	for _, r := range out {
-		size, err := st.codec.send(r)
+// refuses says whether the client stands by a refusal.
+func (st *stream) refuses() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return slices.ContainsFunc(st.session.kinds, func(k *kind) bool { return k.refusal != "" })
+}
+
+// send sends responses.
+func (st *stream) send(out []response) error {
+	for i := range out {
+		f, size := out[i].encode(st.full, st.lifetimes, st.server.config.Origin)
+		st.sending.Store(time.Now().UnixNano())
+		err := st.out.SendMsg(f)
+		st.sending.Store(0)
 		if err != nil {
 			return err
 		}
-		st.server.config.OnPush(Push{Viewpoint: st.proxy.viewpoint.ID(), Type: r.typ, Resources: len(r.resources), Removed: len(r.removed), Bytes: size})
+		st.server.config.OnPush(Push{Viewpoint: st.proxy.viewpoint.ID(), Type: out[i].typ, Resources: len(out[i].resources), Removed: len(out[i].removed), Bytes: size})
 	}
-	st.proxy.note(st.session)
 	return nil
 }
 
-// refusalOf bounds what a client says was wrong.
-func refusalOf(message string) string {
-	const most = 2000
-	switch {
-	case message == "":
-		return "no reason given"
-	case len(message) > most:
-		return strings.ToValidUTF8(message[:most], "") + "…"
-	}
-	return message
-}
-
-// Push is one response that was sent.
-type Push struct {
-	Viewpoint world.ViewpointID
-	Type      xds.Type
-	// Resources and Removed count what it held; Bytes is the size of the resources.
-	Resources, Removed, Bytes int
-}
-
-// Answer is a client's answer to a response.
-type Answer struct {
-	Viewpoint world.ViewpointID
-	Type      xds.Type
-	Refused   bool
-	// Since is when the oldest change in what was accepted came in; zero where it was not the newest.
-	Since time.Time
+// understandsLifetimes says whether a client of the state of the world takes resources with a TTL.
+func understandsLifetimes(node *core.Node) bool {
+	return slices.Contains(node.GetClientFeatures(), "xds.config.resource-in-sotw")
 }

@@ -9,84 +9,97 @@ const wildcard = "*"
 // ("How the client specifies what resources to return"): a first request without names is a wildcard. In delta it
 // stays one until the client unsubscribes from it; in the state of the world, until the client names something.
 type subscription struct {
+	table *nameTable
 	all   bool
-	named map[string]struct{}
+	named *names
 	// legacy says that all holds because no name was ever given (state of the world).
 	legacy bool
 }
 
 // wants says whether a resource is subscribed to.
-func (s *subscription) wants(name string) bool {
-	if s.all {
+func (s *subscription) wants(r *xds.Resource) bool {
+	if s.all || s.named.has(r.Name) {
 		return true
 	}
-	_, ok := s.named[name]
-	return ok
+	for _, alias := range r.Aliases {
+		if s.named.has(alias) {
+			return true
+		}
+	}
+	return false
 }
 
 // open takes the names of a type's first request.
-func (s *subscription) open(names []string) {
-	s.named = map[string]struct{}{}
-	if len(names) == 0 {
+func (s *subscription) open(asked *names) {
+	if asked.len() == 0 {
 		s.all, s.legacy = true, true
 		return
 	}
-	s.add(names)
+	s.add(asked)
 }
 
 // add subscribes to names.
-func (s *subscription) add(names []string) {
-	for _, n := range names {
-		if n == wildcard {
-			s.all = true
-			continue
-		}
-		s.named[n] = struct{}{}
+func (s *subscription) add(asked *names) {
+	if asked.has(wildcard) {
+		s.all = true
+		asked = s.table.without(asked, wildcard)
 	}
+	s.named = s.table.plus(s.named, asked)
 }
 
 // remove unsubscribes from names.
-func (s *subscription) remove(names []string) {
-	for _, n := range names {
-		if n == wildcard {
-			s.all = false
-			continue
-		}
-		delete(s.named, n)
+func (s *subscription) remove(dropped *names) {
+	if dropped.has(wildcard) {
+		s.all = false
 	}
+	s.named = s.table.minus(s.named, dropped)
 }
 
 // replace takes the names of a state-of-the-world request, which are all that the client wants, and returns those that
 // were not subscribed to by name before.
-func (s *subscription) replace(names []string) (fresh []string) {
-	if s.legacy && len(names) == 0 {
+func (s *subscription) replace(asked *names) (fresh []string) {
+	if s.legacy && asked.len() == 0 || asked != nil && asked == s.named && !s.all {
 		return nil
 	}
 	before := s.named
-	s.all, s.legacy, s.named = false, false, make(map[string]struct{}, len(names))
-	for _, n := range names {
-		if n == wildcard {
-			s.all = true
-			continue
-		}
-		if _, had := before[n]; !had {
+	s.all, s.legacy, s.named = false, false, nil
+	s.add(asked)
+	if s.named == before {
+		return nil
+	}
+	for _, n := range s.named.list() {
+		if !before.has(n) {
 			fresh = append(fresh, n)
 		}
-		s.named[n] = struct{}{}
 	}
 	return fresh
 }
 
-// of are the resources that are subscribed to, in order.
+// of are those of some resources that are subscribed to, in order.
 func (s *subscription) of(resources []*xds.Resource) []*xds.Resource {
 	if s.all {
 		return resources
 	}
 	var wanted []*xds.Resource
 	for _, r := range resources {
-		if s.wants(r.Name) {
+		if s.wants(r) {
 			wanted = append(wanted, r)
 		}
 	}
 	return wanted
+}
+
+// from are the resources of a set that are subscribed to, and the sum of their hashes.
+func (s *subscription) from(set *xds.Set) ([]*xds.Resource, uint64) {
+	if !s.all {
+		chosen := s.named.from(set)
+		return chosen.resources, chosen.hash
+	}
+	resources := make([]*xds.Resource, 0, set.Len())
+	var hash uint64
+	for r := range set.All() {
+		resources = append(resources, r)
+		hash += r.Hash()
+	}
+	return resources, hash
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"slices"
-	"strings"
 
 	endpoint "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
@@ -14,8 +13,10 @@ import (
 // clusters they name. A refusal lets changes through as an acknowledgement does: a route to a cluster that the client
 // does not have fails, where an old route might lead out of a boundary that is new.
 var gates = map[xds.Type][]xds.Type{
-	xds.TypeListener: {xds.TypeSecret, xds.TypeCluster},
-	xds.TypeRoute:    {xds.TypeSecret, xds.TypeCluster, xds.TypeListener},
+	xds.TypeListener:    {xds.TypeSecret, xds.TypeExtension, xds.TypeCluster},
+	xds.TypeScopedRoute: {xds.TypeSecret, xds.TypeCluster, xds.TypeListener},
+	xds.TypeRoute:       {xds.TypeSecret, xds.TypeCluster, xds.TypeListener},
+	xds.TypeVirtualHost: {xds.TypeSecret, xds.TypeCluster, xds.TypeRoute},
 }
 
 // advance brings the client closer to the target: first everything that is new or changed, in the order in which things
@@ -26,16 +27,16 @@ func (s *session) advance() []response {
 		return nil
 	}
 	var out []response
-	for _, t := range xds.Types() {
-		if k := s.kinds[t]; k != nil && len(k.outstanding) == 0 && s.open(t) {
+	for _, k := range s.kinds {
+		if len(k.outstanding) == 0 && s.open(k.typ) {
 			out = append(out, s.make(k)...)
 		}
 	}
 	if len(out) > 0 || s.unsettled() {
 		return out
 	}
-	for _, t := range slices.Backward(xds.Types()) {
-		if k := s.kinds[t]; k != nil && len(k.lingering) > 0 {
+	for _, k := range slices.Backward(s.kinds) {
+		if len(k.lingering) > 0 {
 			return s.breakOff(k)
 		}
 	}
@@ -44,20 +45,22 @@ func (s *session) advance() []response {
 
 // open says whether nothing is outstanding that a type waits for.
 func (s *session) open(t xds.Type) bool {
-	return !slices.ContainsFunc(gates[t], func(g xds.Type) bool {
-		k := s.kinds[g]
-		return k != nil && len(k.outstanding) > 0 && !k.overdue
+	waits := gates[t]
+	return !slices.ContainsFunc(s.kinds, func(k *kind) bool {
+		return len(k.outstanding) > 0 && !k.overdue && slices.Contains(waits, k.typ)
 	})
 }
 
 // unsettled says whether anything is outstanding or stands refused.
 func (s *session) unsettled() bool {
-	for _, k := range s.kinds {
-		if len(k.outstanding) > 0 || k.refusal != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.kinds, func(k *kind) bool { return len(k.outstanding) > 0 || k.refusal != "" })
+}
+
+// settledOn says whether the client has accepted everything of a snapshot that it asked for.
+func (s *session) settledOn(snapshot *xds.Snapshot) bool {
+	return s.target == snapshot && !s.unsettled() && !slices.ContainsFunc(s.kinds, func(k *kind) bool {
+		return !k.synced || k.sent != snapshot.Of(k.typ)
+	})
 }
 
 // make sends what is new or changed in a type; what is gone lingers.
@@ -65,27 +68,35 @@ func (s *session) make(k *kind) []response {
 	if !k.synced {
 		return s.bringUp(k)
 	}
-	now := slices.Collect(s.target.Of(k.typ).All())
-	changed, gone := diff(k.sent, now)
-	k.take(s.target)
-	k.settle(now)
+	now := s.target.Of(k.typ)
+	if now == k.sent {
+		return nil
+	}
+	changed, gone := xds.Diff(k.sent, now)
+	k.sent = now
+	k.settle()
 	if s.full && !wholeState(k.typ) {
 		gone = nil // absence says nothing for these: the client lets go when what names them is gone
 	}
-	k.lingering = slices.DeleteFunc(append(k.lingering, k.sub.of(gone)...), func(r *xds.Resource) bool { return find(now, r.Name) != nil })
+	k.lingering = append(k.lingering, k.sub.of(gone)...)
+	if len(k.lingering) > 0 {
+		k.lingering = slices.DeleteFunc(k.lingering, func(r *xds.Resource) bool { return now.Find(r.Name) != nil })
+	}
 	changed = k.sub.of(changed)
 	if len(changed) == 0 {
 		return nil
 	}
 	if s.full && wholeState(k.typ) {
-		changed = append(slices.Clone(k.sub.of(now)), k.lingering...)
+		changed = append(slices.Clone(k.wanted().resources), k.lingering...)
 	}
-	return s.send(k, changed, nil)
+	out := s.send(k, changed, nil)
+	k.outstanding[len(k.outstanding)-1].since = s.since
+	return out
 }
 
 // settle ends a refusal of resources that are no more.
-func (k *kind) settle(now []*xds.Resource) {
-	stands := func(r *xds.Resource) bool { return find(now, r.Name) != nil }
+func (k *kind) settle() {
+	stands := func(r *xds.Resource) bool { return k.sent.Find(r.Name) != nil }
 	if len(k.refused) > 0 && !slices.ContainsFunc(k.refused, stands) {
 		k.refused, k.refusal = nil, ""
 	}
@@ -96,55 +107,13 @@ func (s *session) breakOff(k *kind) []response {
 	gone := k.lingering
 	k.lingering = nil
 	if s.full {
-		return s.send(k, k.sub.of(k.sent), nil)
+		return s.send(k, k.wanted().resources, nil)
 	}
-	names := make([]string, len(gone))
+	removed := make([]string, len(gone))
 	for i, r := range gone {
-		names[i] = r.Name
+		removed[i] = r.Name
 	}
-	return s.send(k, nil, names)
-}
-
-// diff walks two lists sorted by name. changed are those of after that are new or have another version, gone those of
-// before that are no more. An equal pointer is an equal resource, so what did not change costs one comparison.
-func diff(before, after []*xds.Resource) (changed, gone []*xds.Resource) {
-	i := 0
-	for _, r := range after {
-		for i < len(before) && before[i].Name < r.Name {
-			gone = append(gone, before[i])
-			i++
-		}
-		if i < len(before) && before[i].Name == r.Name {
-			if before[i] != r && before[i].Version != r.Version {
-				changed = append(changed, r)
-			}
-			i++
-			continue
-		}
-		changed = append(changed, r)
-	}
-	return changed, append(gone, before[i:]...)
-}
-
-// find searches a list sorted by name.
-func find(resources []*xds.Resource, name string) *xds.Resource {
-	i, ok := slices.BinarySearchFunc(resources, name, func(r *xds.Resource, n string) int { return strings.Compare(r.Name, n) })
-	if !ok {
-		return nil
-	}
-	return resources[i]
-}
-
-// missing are the names that a list sorted by name does not have, sorted.
-func missing(resources []*xds.Resource, names []string) []string {
-	var absent []string
-	for _, n := range names {
-		if n != wildcard && find(resources, n) == nil {
-			absent = append(absent, n)
-		}
-	}
-	slices.Sort(absent)
-	return absent
+	return s.send(k, nil, removed)
 }
 
 // empties are assignments without endpoints.
