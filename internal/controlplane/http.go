@@ -17,11 +17,13 @@ func (p *Plane) handler() http.Handler {
 	return mux
 }
 
-// ready says whether the plane can serve: it has policies, and is not shutting down.
+// ready says whether the plane can serve: it has policies, or what was published before, and is not shutting down.
 func (p *Plane) ready(w http.ResponseWriter, _ *http.Request) {
 	switch {
 	case p.draining.Load():
 		answer(w, http.StatusServiceUnavailable, "shutting down")
+	case p.State().World.Policies() == nil && len(p.stale()) > 0:
+		answer(w, http.StatusOK, "ok: no policies are in force yet, proxies get what was published before")
 	case p.State().World.Policies() == nil:
 		answer(w, http.StatusServiceUnavailable, "no policies are in force yet: see status")
 	default:

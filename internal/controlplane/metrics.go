@@ -105,7 +105,6 @@ var (
 	pendingDesc   = describe("meridian_xds_streams_pending", "Streams that have something newer waiting to be sent.")
 	heldDesc      = describe("meridian_viewpoints_quarantined", "Viewpoints whose newest configuration is not served because a proxy refused it.")
 	staleDesc     = describe("meridian_proxies_stale", "Connected proxies that are served what was published before the control plane started.")
-	staleDesc     = describe("meridian_viewpoints_stale", "Viewpoints that get what was published before the control plane started.")
 	refusedDesc   = describe("meridian_viewpoints_refused", "Viewpoints whose newest configuration verify holds back.")
 )
 
@@ -143,7 +142,6 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	}
 	state := g.plane.State()
 	gauge(refusedDesc, len(state.Refused))
-	gauge(staleDesc, len(g.plane.stale()))
 	gauge(heldDesc, len(state.Withheld))
 	for _, pool := range state.World.Pools() {
 		g.pool(gauge, state.World, pool)

@@ -200,7 +200,7 @@ const drainGrace = 5 * time.Second
 func (p *Plane) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	web := &http.Server{Handler: p.handler(), ReadHeaderTimeout: 5 * time.Second}
-	for _, run := range []func(context.Context) error{p.pipeline.Run, p.serve.Run, p.folder.Run, p.prober.Run, p.scraper.Run, p.geo.Run} {
+	for _, run := range []func(context.Context) error{p.runPipeline, p.serve.Run, p.folder.Run, p.prober.Run, p.scraper.Run, p.geo.Run} {
 		g.Go(func() error { return run(ctx) })
 	}
 	g.Go(func() error { return p.grpc.Serve(p.serve.Listener(p.xds)) })

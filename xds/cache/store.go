@@ -44,15 +44,26 @@ type Saved struct {
 	At       time.Time
 }
 
+// Contents is what a store held when it was opened.
+type Contents struct {
+	// Snapshots are sorted by viewpoint.
+	Snapshots []Saved
+	// Note is what was attached to them; empty where nothing was.
+	Note []byte
+	// Torn counts the bytes of a write that was interrupted. They are ignored: the rest is what there was before it.
+	Torn int
+	// Damage says what was wrong with the file that was found, and where it was put; nil where nothing was. There is
+	// nothing else then.
+	Damage error
+}
+
 // Store keeps on disk what was last published, so that a control plane which starts with nothing reachable can serve it.
 // Its methods may be called from any goroutine.
 type Store struct {
 	// Set once.
-	config   StoreConfig
-	log      *slog.Logger
-	restored decoded
-	damage   error
-	wake     chan struct{} // holds one token while something is pending
+	config StoreConfig
+	log    *slog.Logger
+	wake   chan struct{} // holds one token while something is pending
 
 	// Only by Run.
 	file *storeFile
@@ -71,12 +82,12 @@ type pending struct {
 	keep  func(world.ViewpointID) bool // nil: nothing to drop
 }
 
-// OpenStore opens the store in a folder and reads what it holds. A file that is corrupt is set aside and is no error:
-// see Damage. Errors are ErrFormat, where a version of Meridian that this one does not know wrote the file, which is left
-// alone; ErrInUse, where another process has the store open; and those of the file system.
-func OpenStore(config StoreConfig) (*Store, error) {
+// OpenStore opens the store in a folder and reads what it holds. A file that is corrupt is set aside and is no error: see
+// Contents.Damage. Errors are ErrFormat, where a version of Meridian that this one does not know wrote the file, which is
+// left alone; ErrInUse, where another process has the store open; and those of the file system.
+func OpenStore(config StoreConfig) (*Store, Contents, error) {
 	if config.Dir == "" {
-		return nil, errors.New("store: StoreConfig.Dir is required")
+		return nil, Contents{}, errors.New("store: StoreConfig.Dir is required")
 	}
 	if config.Interval <= 0 {
 		config.Interval = time.Second
@@ -87,36 +98,19 @@ func OpenStore(config StoreConfig) (*Store, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
-	s := &Store{config: config, log: config.Log, wake: make(chan struct{}, 1), held: map[world.ViewpointID]Saved{}}
-	var err error
-	if s.file, s.restored, err = openStoreFile(config.Dir); errors.Is(err, ErrCorrupt) {
-		s.damage, err = err, nil
-	}
+	file, found, err := openStoreFile(config.Dir)
 	if err != nil {
-		return nil, err
+		return nil, Contents{}, err
 	}
-	if torn := s.restored.torn; torn > 0 {
-		s.log.Warn("the last write to disk was interrupted, what was there before it is restored", "file", s.file.path(fileName), "bytesIgnored", torn)
+	s := &Store{config: config, log: config.Log, wake: make(chan struct{}, 1), file: file, held: map[world.ViewpointID]Saved{}, note: found.Note}
+	for _, saved := range found.Snapshots {
+		s.held[saved.Snapshot.Viewpoint] = saved
 	}
-	for _, r := range s.restored.saved {
-		s.held[r.Snapshot.Viewpoint] = r
-	}
-	s.note = s.restored.note
-	return s, nil
+	return s, found, nil
 }
 
 // Close gives the folder back. It is for a Store that is not run.
 func (s *Store) Close() error { return s.file.close() }
-
-// Restored is what the store held when it was opened, sorted by viewpoint.
-func (s *Store) Restored() []Saved { return s.restored.saved }
-
-// Note is what was attached to what the store held when it was opened; empty where nothing was.
-func (s *Store) Note() []byte { return s.restored.note }
-
-// Damage says what was wrong with the file that was found, and where it was put; nil where nothing was. None of it is
-// restored.
-func (s *Store) Damage() error { return s.damage }
 
 // Save hands a snapshot over to be written, in the place of one for its viewpoint. It never waits for the disk.
 func (s *Store) Save(snapshot *xds.Snapshot, at time.Time) {

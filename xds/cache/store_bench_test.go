@@ -44,7 +44,7 @@ func BenchmarkStoreSave(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			snapshots := fleet(100, 2000, make)
 			written := 0
-			s, err := OpenStore(StoreConfig{Dir: b.TempDir(), OnWrite: func(w StoreWrite) { written += w.Bytes }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+			s, _, err := OpenStore(StoreConfig{Dir: b.TempDir(), OnWrite: func(w StoreWrite) { written += w.Bytes }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func BenchmarkStoreOpen(b *testing.B) {
 	b.SetBytes(int64(len(h.file)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if found, err := decode(h.file); err != nil || len(found.saved) != len(snapshots) {
+		if found, err := decode(h.file); err != nil || len(found.Snapshots) != len(snapshots) {
 			b.Fatal(err)
 		}
 	}

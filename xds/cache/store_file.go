@@ -42,20 +42,20 @@ type storeFile struct {
 	failed  bool     // what was to be written last is not in it
 }
 
-// openStoreFile reads the file in a folder. Where that is ErrCorrupt, the file was set aside and the storeFile can be used.
-func openStoreFile(dir string) (*storeFile, decoded, error) {
+// openStoreFile opens a folder and reads the file in it.
+func openStoreFile(dir string) (*storeFile, Contents, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, decoded{}, fmt.Errorf("store: %w", err)
+		return nil, Contents{}, fmt.Errorf("store: %w", err)
 	}
 	f := &storeFile{dir: dir}
 	if err := f.hold(); err != nil {
-		return nil, decoded{}, fmt.Errorf("store %s: %w", dir, err)
+		return nil, Contents{}, fmt.Errorf("store %s: %w", dir, err)
 	}
 	found, err := f.read()
-	if err != nil && !errors.Is(err, ErrCorrupt) {
-		return nil, decoded{}, errors.Join(err, f.close())
+	if err != nil {
+		return nil, Contents{}, errors.Join(err, f.close())
 	}
-	return f, found, err
+	return f, found, nil
 }
 
 // hold keeps other processes out. Who can't write the lock can't write the rest: then there is only reading.
@@ -80,20 +80,21 @@ func (f *storeFile) hold() error {
 func (f *storeFile) path(name string) string { return filepath.Join(f.dir, name) }
 
 // read reads what is there, and sets it aside where it is corrupt.
-func (f *storeFile) read() (decoded, error) {
+func (f *storeFile) read() (Contents, error) {
 	content, err := os.ReadFile(f.path(fileName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return decoded{}, nil
+		return Contents{}, nil
 	}
 	if err != nil {
-		return decoded{}, fmt.Errorf("store: %w", err)
+		return Contents{}, fmt.Errorf("store: %w", err)
 	}
 	found, err := decode(content)
 	switch {
 	case errors.Is(err, ErrFormat):
-		return decoded{}, fmt.Errorf("store %s: %w; it is left alone: run the version that wrote it, or move it away", f.path(fileName), err)
+		return Contents{}, fmt.Errorf("store %s: %w; it is left alone: run the version that wrote it, or move it away", f.path(fileName), err)
 	case err != nil:
-		return decoded{}, errors.Join(fmt.Errorf("store %s: %w; it is set aside as %s", f.path(fileName), err, corruptName), f.setAside())
+		err = fmt.Errorf("store %s: %w; it is set aside as %s", f.path(fileName), err, corruptName)
+		return Contents{Damage: errors.Join(err, f.setAside())}, nil
 	}
 	return found, nil
 }

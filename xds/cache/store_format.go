@@ -204,17 +204,10 @@ func (w *lineWriter) numberOf(r *xds.Resource) (int, error) {
 	return n, nil
 }
 
-// decoded is what a file says.
-type decoded struct {
-	saved []Saved // sorted by viewpoint
-	note  []byte
-	torn  int // bytes of a last line that is not whole
-}
-
 // decode reads a file. Errors are ErrFormat and ErrCorrupt.
-func decode(file []byte) (decoded, error) {
+func decode(file []byte) (Contents, error) {
 	if err := checkHeader(file); err != nil {
-		return decoded{}, err
+		return Contents{}, err
 	}
 	d := decoder{held: map[world.ViewpointID]*holding{}}
 	last, at := checksum(sha256.Sum256([]byte(header))), len(header)
@@ -225,14 +218,14 @@ func decode(file []byte) (decoded, error) {
 		}
 		payload, sum := checked(line, last)
 		if payload == nil {
-			return decoded{}, fmt.Errorf("%w: the line at byte %d does not have its checksum", ErrCorrupt, at)
+			return Contents{}, fmt.Errorf("%w: the line at byte %d does not have its checksum", ErrCorrupt, at)
 		}
 		if err := d.apply(payload); err != nil {
-			return decoded{}, fmt.Errorf("%w: the line at byte %d: %w", ErrCorrupt, at, err)
+			return Contents{}, fmt.Errorf("%w: the line at byte %d: %w", ErrCorrupt, at, err)
 		}
 		last, at = sum, at+len(line)+1
 	}
-	return decoded{d.saved(), d.note, len(file) - at}, nil
+	return Contents{Snapshots: d.saved(), Note: d.note, Torn: len(file) - at}, nil
 }
 
 func checkHeader(file []byte) error {

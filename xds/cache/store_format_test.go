@@ -47,7 +47,7 @@ func contentsOf(note []byte, saved []Saved) contents {
 	return c
 }
 
-func (d decoded) contents() contents { return contentsOf(d.note, d.saved) }
+func (c Contents) plain() contents { return contentsOf(c.Note, c.Snapshots) }
 
 // serialised makes a resource whose version follows from all that it says.
 func serialised(t xds.Type, name, content string, options ...xds.Option) *xds.Resource {
@@ -121,16 +121,16 @@ func example(t interface{ Fatal(...any) }) *history {
 func TestFileSaysWhatWasWritten(t *testing.T) {
 	h := example(t)
 	found, err := decode(h.file)
-	if err != nil || found.torn > 0 {
-		t.Fatalf("%v, %d bytes torn", err, found.torn)
+	if err != nil || found.Torn > 0 {
+		t.Fatalf("%v, %d bytes torn", err, found.Torn)
 	}
-	if diff := cmp.Diff(h.said[len(h.said)-1], found.contents()); diff != "" {
+	if diff := cmp.Diff(h.said[len(h.said)-1], found.plain()); diff != "" {
 		t.Error(diff)
 	}
 	if n := bytes.Count(h.file, []byte(`"name":"llama"`)); n != 3 {
 		t.Errorf("a cluster and two sets of endpoints are in the file %d times", n)
 	}
-	if found := found.saved[1].Snapshot.Of(xds.TypeVirtualHost).Find("route/llama.internal"); found == nil {
+	if found := found.Snapshots[1].Snapshot.Of(xds.TypeVirtualHost).Find("route/llama.internal"); found == nil {
 		t.Error("an alias is lost")
 	}
 }
@@ -141,10 +141,10 @@ func TestTornWriteLeavesWhatWasThere(t *testing.T) {
 	for cut := h.ends[0]; cut <= len(h.file); cut++ {
 		whole, _ := slices.BinarySearch(h.ends, cut+1)
 		found, err := decode(h.file[:cut])
-		if err != nil || found.torn != cut-h.ends[whole-1] {
-			t.Fatalf("cut at %d: %d bytes torn, %v", cut, found.torn, err)
+		if err != nil || found.Torn != cut-h.ends[whole-1] {
+			t.Fatalf("cut at %d: %d bytes torn, %v", cut, found.Torn, err)
 		}
-		if diff := cmp.Diff(h.said[whole-1], found.contents()); diff != "" {
+		if diff := cmp.Diff(h.said[whole-1], found.plain()); diff != "" {
 			t.Fatalf("cut at %d: %s", cut, diff)
 		}
 	}
@@ -162,10 +162,10 @@ func TestLastWriteOfZerosLeavesWhatWasThere(t *testing.T) {
 			clear(file[h.ends[last-1] : at+1])
 		}
 		found, err := decode(file)
-		if err != nil || found.torn == 0 {
-			t.Fatalf("zeros from %d: %d bytes torn, %v", at, found.torn, err)
+		if err != nil || found.Torn == 0 {
+			t.Fatalf("zeros from %d: %d bytes torn, %v", at, found.Torn, err)
 		}
-		if diff := cmp.Diff(h.said[last-1], found.contents()); diff != "" {
+		if diff := cmp.Diff(h.said[last-1], found.plain()); diff != "" {
 			t.Fatalf("zeros from %d: %s", at, diff)
 		}
 	}
@@ -193,9 +193,9 @@ func wantFaithful(t *testing.T, h *history, file []byte, mayBeTorn bool) {
 		}
 		return
 	}
-	got := found.contents()
+	got := found.plain()
 	if i := slices.IndexFunc(h.said, func(c contents) bool { return cmp.Equal(c, got) }); i < 0 || !mayBeTorn {
-		t.Errorf("%d bytes torn, and this was never saved: %v", found.torn, got)
+		t.Errorf("%d bytes torn, and this was never saved: %v", found.Torn, got)
 	}
 }
 
@@ -225,8 +225,8 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := decode(c.file)
-			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) || found.saved != nil {
-				t.Errorf("got %v and %d snapshots, want an error that says %q", err, len(found.saved), c.says)
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) || found.Snapshots != nil {
+				t.Errorf("got %v and %d snapshots, want an error that says %q", err, len(found.Snapshots), c.says)
 			}
 		})
 	}
@@ -273,7 +273,7 @@ func TestAnyHistoryIsReadAsItWas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(h.said[whole-1], found.contents()); diff != "" {
+			if diff := cmp.Diff(h.said[whole-1], found.plain()); diff != "" {
 				t.Fatal(diff)
 			}
 		}

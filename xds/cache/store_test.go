@@ -26,13 +26,13 @@ import (
 var noon = time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)
 
 // open opens a store in a folder.
-func open(t *testing.T, dir string, onWrite func(StoreWrite)) *Store {
+func open(t *testing.T, dir string, onWrite func(StoreWrite)) (*Store, Contents) {
 	t.Helper()
-	s, err := OpenStore(StoreConfig{Dir: dir, OnWrite: onWrite, Log: slog.New(slog.DiscardHandler)})
+	s, found, err := OpenStore(StoreConfig{Dir: dir, OnWrite: onWrite, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return s, found
 }
 
 // run runs a store until end is called.
@@ -53,7 +53,7 @@ func run(t *testing.T, s *Store) (end func()) {
 // keep saves snapshots in a folder, as one run of a control plane does.
 func keep(t *testing.T, dir string, snapshots ...*xds.Snapshot) {
 	t.Helper()
-	s := open(t, dir, nil)
+	s, _ := open(t, dir, nil)
 	end := run(t, s)
 	for _, snapshot := range snapshots {
 		s.Save(snapshot, noon)
@@ -64,11 +64,11 @@ func keep(t *testing.T, dir string, snapshots ...*xds.Snapshot) {
 // restored is what a folder holds.
 func restored(t *testing.T, dir string) contents {
 	t.Helper()
-	s := open(t, dir, nil)
-	if err := errors.Join(s.Damage(), s.Close()); err != nil {
+	s, found := open(t, dir, nil)
+	if err := errors.Join(found.Damage, s.Close()); err != nil {
 		t.Error(err)
 	}
-	return contentsOf(s.Note(), s.Restored())
+	return found.plain()
 }
 
 // snapshot is a viewpoint's snapshot with one cluster, of some content.
@@ -108,7 +108,7 @@ func TestStoreIsForItsOwnerOnly(t *testing.T) {
 func TestStoreDropsWhatIsNotRetained(t *testing.T) {
 	dir := t.TempDir()
 	keep(t, dir, snapshot("a", "1"), snapshot("b", "1"))
-	s := open(t, dir, nil)
+	s, _ := open(t, dir, nil)
 	end := run(t, s)
 	s.Save(snapshot("c", "1"), noon)
 	s.Retain(func(v world.ViewpointID) bool { return v == "b" })
@@ -121,7 +121,7 @@ func TestStoreDropsWhatIsNotRetained(t *testing.T) {
 func TestStoreKeepsTheNoteAttachedLast(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ attach, want string }{{"", ""}, {"1", "1"}, {"", "1"}, {"2", "2"}, {"2", "2"}} {
-		s := open(t, dir, nil)
+		s, _ := open(t, dir, nil)
 		end := run(t, s)
 		s.Save(snapshot("a", c.attach), noon)
 		if c.attach != "" {
@@ -141,7 +141,7 @@ func TestStoreWritesOnceAnInterval(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		began, writes := time.Now(), []time.Duration{}
-		s := open(t, dir, func(w StoreWrite) {
+		s, _ := open(t, dir, func(w StoreWrite) {
 			if w.Err != nil {
 				t.Error(w.Err)
 			}
@@ -173,7 +173,7 @@ func TestStoreThatHasNothingNewWritesNothing(t *testing.T) {
 // The file does not grow without end, and holds what it should before and after it is written anew.
 func TestStoreIsWrittenAnewWhenMostOfItIsOutOfDate(t *testing.T) {
 	dir, whole := t.TempDir(), 0
-	s := open(t, dir, func(w StoreWrite) {
+	s, _ := open(t, dir, func(w StoreWrite) {
 		if w.Whole {
 			whole++
 		}
@@ -190,7 +190,7 @@ func TestStoreIsWrittenAnewWhenMostOfItIsOutOfDate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, found.contents(), snapshot("a", fmt.Sprint(i, large)))
+		want(t, found.plain(), snapshot("a", fmt.Sprint(i, large)))
 		if len(got) > 2_000_000 {
 			t.Errorf("%d bytes after %d writes", len(got), i)
 		}
@@ -215,11 +215,11 @@ func TestCorruptFileIsSetAside(t *testing.T) {
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, dir, nil)
-	if err := s.Damage(); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "set aside as "+corruptName) {
+	s, found := open(t, dir, nil)
+	if err := found.Damage; !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "set aside as "+corruptName) {
 		t.Errorf("damage is %v", err)
 	}
-	if n := len(s.Restored()); n > 0 {
+	if n := len(found.Snapshots); n > 0 {
 		t.Errorf("%d snapshots of a corrupt file", n)
 	}
 	if aside, err := os.ReadFile(filepath.Join(dir, corruptName)); err != nil || !bytes.Equal(aside, content) {
@@ -238,7 +238,7 @@ func TestFileOfAnUnknownFormatIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // and the folder is given back
-		_, err := OpenStore(StoreConfig{Dir: dir})
+		_, _, err := OpenStore(StoreConfig{Dir: dir})
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "it is 7, want 1; it is left alone") {
 			t.Errorf("got %v", err)
 		}
@@ -250,8 +250,8 @@ func TestFileOfAnUnknownFormatIsLeftAlone(t *testing.T) {
 
 func TestFolderIsForOneStore(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir, nil)
-	if _, err := OpenStore(StoreConfig{Dir: dir}); !errors.Is(err, ErrInUse) {
+	s, _ := open(t, dir, nil)
+	if _, _, err := OpenStore(StoreConfig{Dir: dir}); !errors.Is(err, ErrInUse) {
 		t.Errorf("a second one: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -266,7 +266,7 @@ func TestStoreNeedsAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, says := range map[string]string{"": "Dir is required", file: "not a directory"} {
-		if _, err := OpenStore(StoreConfig{Dir: dir}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, _, err := OpenStore(StoreConfig{Dir: dir}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want an error that says %q", dir, err, says)
 		}
 	}
@@ -307,7 +307,7 @@ func limitFileSize(t *testing.T, bytes uint64) (lift func()) {
 func TestFullDiskIsSurvived(t *testing.T) {
 	dir := t.TempDir()
 	var writes []StoreWrite
-	s := open(t, dir, func(w StoreWrite) { writes = append(writes, w) })
+	s, _ := open(t, dir, func(w StoreWrite) { writes = append(writes, w) })
 	s.Save(snapshot("a", "1"), noon)
 	if !s.write() {
 		t.Fatal(writes)
@@ -327,7 +327,7 @@ func TestFullDiskIsSurvived(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, found.contents(), snapshot("a", "1"))
+		want(t, found.plain(), snapshot("a", "1"))
 	}
 	lift()
 	if !s.write() {
@@ -353,7 +353,7 @@ func TestFailingWriteIsTriedAgainEverMoreRarely(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		began, tries := time.Now(), []time.Duration{}
-		s := open(t, dir, func(w StoreWrite) {
+		s, _ := open(t, dir, func(w StoreWrite) {
 			if (w.Err == nil) != (time.Since(began) > 10*time.Second) {
 				t.Errorf("after %v: %v", time.Since(began), w.Err)
 			}
@@ -401,8 +401,8 @@ func TestReadOnlyFolderIsRead(t *testing.T) {
 	}
 	defer asNobody(t)()
 	var failure error
-	s := open(t, dir, func(w StoreWrite) { failure = w.Err })
-	want(t, contentsOf(s.Note(), s.Restored()), snapshot("a", "1"))
+	s, found := open(t, dir, func(w StoreWrite) { failure = w.Err })
+	want(t, found.plain(), snapshot("a", "1"))
 	s.Save(snapshot("a", "2"), noon)
 	if s.write() || !errors.Is(failure, fs.ErrPermission) {
 		t.Errorf("writing to a read-only folder: %v", failure)
