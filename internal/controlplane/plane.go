@@ -21,6 +21,7 @@ import (
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/policies/folder"
 	"github.com/meridian-mesh/meridian/xds/cache"
+	"github.com/meridian-mesh/meridian/xds/identity"
 	"github.com/meridian-mesh/meridian/xds/locate"
 	"github.com/meridian-mesh/meridian/xds/report"
 	"github.com/meridian-mesh/meridian/xds/serve"
@@ -35,8 +36,13 @@ type Config struct {
 	XDS string
 	// HTTP is where metrics, health, readiness and status are. Default 127.0.0.1:18001.
 	HTTP string
-	// AllowPlaintext permits an XDS address that is not loopback.
+	// AllowPlaintext permits an XDS address that is not loopback without TLS.
 	AllowPlaintext bool
+	// TLS is how the XDS address is served. Proxies must then prove who they are. Nil: plaintext.
+	TLS *identity.TLS
+	// TokenReviews are kubeconfigs of API servers, by the cluster whose proxies may prove who they are by tokens of service
+	// accounts. Only with TLS.
+	TokenReviews map[policies.ClusterName]string
 	// GeoDatabase is the MMDB of the geo service; empty: the embedded demo database, loudly.
 	GeoDatabase string
 	// Demo says that the demo database is meant.
@@ -66,6 +72,7 @@ type Plane struct {
 	serve    *serve.Server
 	grpc     *grpc.Server
 	metrics  *metrics
+	peers    peers
 	store    *cache.Store // nil: nothing is kept
 	restored restored
 	started  time.Time
@@ -101,7 +108,7 @@ func New(config Config) (*Plane, error) {
 // listen opens both listeners.
 func (p *Plane) listen() error {
 	var err error
-	if p.xds, err = listen(p.config.XDS, p.config.AllowPlaintext); err != nil {
+	if p.xds, err = listen(p.config.XDS, p.config.AllowPlaintext || p.config.TLS != nil); err != nil {
 		return fmt.Errorf("xDS address: %w", err)
 	}
 	if p.http, err = listen(p.config.HTTP, true); err != nil {
@@ -116,7 +123,7 @@ func listen(address string, anywhere bool) (*net.TCPListener, error) {
 		return nil, fmt.Errorf("%q is not an IP address and a port: %w", address, err)
 	}
 	if !a.Addr().IsLoopback() && !anywhere {
-		return nil, fmt.Errorf("%s is not a loopback address, and xDS is plaintext: bind to loopback, or allow it explicitly", a)
+		return nil, fmt.Errorf("%s is not a loopback address, and xDS is plaintext: give a certificate, a key and client CAs, bind to loopback, or allow it explicitly", a)
 	}
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(a))
 	if err != nil {
@@ -145,18 +152,22 @@ func (p *Plane) assemble() error {
 		return err
 	}
 	p.restore()
+	if p.peers, err = p.newPeers(); err != nil {
+		return err
+	}
+	p.metrics.registry.MustRegister(p.peers)
 	return p.services()
 }
 
 // services makes the gRPC services.
 func (p *Plane) services() error {
 	var err error
-	p.serve, err = serve.New(serve.Config{Cache: p.cache, RegionOf: p.regionOf, OnViewpoint: p.pipeline.SeeViewpoint,
+	p.serve, err = serve.New(serve.Config{Cache: p.cache, RegionOf: p.regionOf, Authenticate: p.peers.authenticate(), OnViewpoint: p.pipeline.SeeViewpoint,
 		OnPush: p.metrics.pushed, OnAnswer: p.metrics.answered, OnRejected: p.metrics.turnedAway, OnQuarantine: p.quarantined, Log: p.log})
 	if err != nil {
 		return err
 	}
-	reporter, err := report.New(report.Config{Deliver: p.pipeline.Signal, Interval: p.config.ReportInterval, Log: p.log, Viewpoint: p.serve.Viewpoint})
+	reporter, err := report.New(report.Config{Deliver: p.pipeline.Signal, Interval: p.config.ReportInterval, Log: p.log, Viewpoint: p.serve.Viewpoint, Authenticate: p.peers.authenticate()})
 	if err != nil {
 		return err
 	}
@@ -164,7 +175,7 @@ func (p *Plane) services() error {
 	if err != nil {
 		return err
 	}
-	p.grpc = grpc.NewServer(p.serve.Options()...)
+	p.grpc = grpc.NewServer(append(p.serve.Options(), p.peers.options()...)...)
 	p.serve.Register(p.grpc)
 	reporter.Register(p.grpc)
 	locator.Register(p.grpc)
@@ -200,7 +211,7 @@ const drainGrace = 5 * time.Second
 func (p *Plane) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	web := &http.Server{Handler: p.handler(), ReadHeaderTimeout: 5 * time.Second}
-	for _, run := range []func(context.Context) error{p.runPipeline, p.serve.Run, p.folder.Run, p.prober.Run, p.scraper.Run, p.geo.Run} {
+	for _, run := range []func(context.Context) error{p.runPipeline, p.serve.Run, p.peers.run, p.folder.Run, p.prober.Run, p.scraper.Run, p.geo.Run} {
 		g.Go(func() error { return run(ctx) })
 	}
 	g.Go(func() error { return p.grpc.Serve(p.serve.Listener(p.xds)) })

@@ -81,6 +81,23 @@ func (a *Authenticator) Check(ctx context.Context, claimed world.Viewpoint) (Ide
 	return who, err
 }
 
+// Identify says who is at the other end of a call that claims no viewpoint: the peer's certificate must do, since a token is
+// reviewed by the API server of the cluster that is claimed. The error has a gRPC status.
+func (a *Authenticator) Identify(ctx context.Context) (Identity, error) {
+	who := Identity{Address: remote(ctx)}
+	if a.config.Credentials == nil {
+		return who, nil
+	}
+	var err error
+	if who.SPIFFE, err = a.certified(ctx); err == nil && who.SPIFFE.IsZero() {
+		err = errors.New("there is none")
+	}
+	if err != nil {
+		return Identity{}, status.Errorf(codes.Unauthenticated, "a client certificate with a SPIFFE ID is required: %s", err.Error())
+	}
+	return who, nil
+}
+
 func (a *Authenticator) check(ctx context.Context, claimed world.Viewpoint) (Identity, error) {
 	who, err := a.prove(ctx, claimed)
 	if err != nil {

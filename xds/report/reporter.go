@@ -29,6 +29,9 @@ type Config struct {
 	Deliver func(health.Signal)
 	// Viewpoint reads the viewpoint that a node claims, as xds/serve does. Required.
 	Viewpoint func(*core.Node) (world.Viewpoint, error)
+	// Authenticate says whether a stream's peer may have the viewpoint that it claims; the error has a gRPC status. Default:
+	// everyone may.
+	Authenticate func(ctx context.Context, claimed world.Viewpoint) (identity string, err error)
 	// Interval is how often proxies report. Default 1s.
 	Interval time.Duration
 	// Log defaults to slog's default.
@@ -89,6 +92,9 @@ func (r *Reporter) StreamLoadStats(s loadstats.LoadReportingService_StreamLoadSt
 		return endOf(err)
 	}
 	viewpoint, err := r.config.Viewpoint(first.GetNode())
+	if err == nil && r.config.Authenticate != nil {
+		_, err = r.config.Authenticate(s.Context(), viewpoint)
+	}
 	if err != nil {
 		r.config.Log.Warn("load reports turned away", "error", err)
 		return err
