@@ -63,6 +63,9 @@ func statusTable(w io.Writer, s controlplane.Status) {
 	if s.Policies.Error != "" {
 		fmt.Fprintf(w, "policies NOT in force:\n%s\n", s.Policies.Error)
 	}
+	for _, v := range s.Stale {
+		fmt.Fprintf(w, "STALE, nothing newer is known than what was published %s: %s\n", v.Published.Format(time.RFC3339), v.Viewpoint)
+	}
 	for _, r := range s.Refused {
 		fmt.Fprintf(w, "REFUSED by verify, the last good configuration stays: %s\n", r.Viewpoint)
 		for _, v := range r.Violations {

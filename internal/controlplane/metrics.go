@@ -105,6 +105,7 @@ var (
 	pendingDesc   = describe("meridian_xds_streams_pending", "Streams that have something newer waiting to be sent.")
 	heldDesc      = describe("meridian_viewpoints_quarantined", "Viewpoints whose newest configuration is not served because a proxy refused it.")
 	staleDesc     = describe("meridian_proxies_stale", "Connected proxies that are served what was published before the control plane started.")
+	behindDesc    = describe("meridian_state_behind", "1 while something that is published is not in the state folder.")
 	refusedDesc   = describe("meridian_viewpoints_refused", "Viewpoints whose newest configuration verify holds back.")
 )
 
@@ -114,7 +115,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe sends the descriptions of what Collect sends.
 func (g gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{proxiesDesc, endpointsDesc, slotsDesc, freeDesc, probesDesc, scrapesDesc, geoDesc, refusedDesc, pendingDesc, heldDesc, staleDesc} {
+	for _, d := range []*prometheus.Desc{proxiesDesc, endpointsDesc, slotsDesc, freeDesc, probesDesc, scrapesDesc, geoDesc, refusedDesc, pendingDesc, heldDesc, staleDesc, behindDesc} {
 		out <- d
 	}
 }
@@ -136,6 +137,9 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	gauge(staleDesc, stale)
+	if g.plane.config.StateDir != "" {
+		gauge(behindDesc, g.plane.behind())
+	}
 	gauge(pendingDesc, g.plane.serve.Pending())
 	for state, n := range states {
 		gauge(proxiesDesc, n, string(state))

@@ -142,3 +142,11 @@ func (p *Plane) stale() []StaleStatus {
 	}
 	return stale
 }
+
+// behind is 1 while something that is published is not on disk.
+func (p *Plane) behind() int {
+	if p.store != nil && !p.store.Behind() {
+		return 0
+	}
+	return 1
+}

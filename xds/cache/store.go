@@ -71,8 +71,11 @@ type Store struct {
 	held map[world.ViewpointID]Saved
 	note []byte
 
+	// Under mu.
 	mu      sync.Mutex
-	pending pending // under mu
+	pending pending
+	given   uint64 // how often something was handed over
+	written uint64 // given, when the last write that succeeded began
 }
 
 // pending is what was handed over since the last write. Newest wins.
@@ -137,8 +140,16 @@ func (s *Store) Retain(keep func(world.ViewpointID) bool) {
 func (s *Store) change(what func(*pending)) {
 	s.mu.Lock()
 	what(&s.pending)
+	s.given++
 	s.mu.Unlock()
 	s.poke()
+}
+
+// Behind says whether something that was handed over is not on disk.
+func (s *Store) Behind() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.given != s.written
 }
 
 func (s *Store) poke() {
@@ -187,10 +198,28 @@ func pause(ctx context.Context, d time.Duration) {
 
 // write brings the file up to date. It reports whether that succeeded.
 func (s *Store) write() bool {
-	b := s.take()
-	if len(b.changes) == 0 && len(b.note) == 0 && s.file.current() {
-		return true
+	p, given := s.take()
+	b := s.apply(p)
+	if len(b.changes) > 0 || len(b.note) > 0 || !s.file.current() {
+		if !s.commit(b) {
+			return false
+		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = given
+	return true
+}
+
+func (s *Store) take() (p pending, given uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, s.pending = s.pending, pending{}
+	return p, s.given
+}
+
+// commit writes a batch, or everything where that is due.
+func (s *Store) commit(b batch) bool {
 	started := time.Now()
 	w := StoreWrite{Whole: s.file.overgrown()}
 	if w.Whole {
@@ -206,12 +235,8 @@ func (s *Store) write() bool {
 	return w.Err == nil
 }
 
-// take brings what is held up to date and returns how it changed, sorted by viewpoint.
-func (s *Store) take() batch {
-	s.mu.Lock()
-	p := s.pending
-	s.pending = pending{}
-	s.mu.Unlock()
+// apply brings what is held up to date and returns how it changed, sorted by viewpoint.
+func (s *Store) apply(p pending) batch {
 	b := batch{}
 	if !bytes.Equal(p.note, s.note) && len(p.note) > 0 {
 		b.note, s.note = p.note, p.note

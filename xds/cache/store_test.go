@@ -309,14 +309,14 @@ func TestFullDiskIsSurvived(t *testing.T) {
 	var writes []StoreWrite
 	s, _ := open(t, dir, func(w StoreWrite) { writes = append(writes, w) })
 	s.Save(snapshot("a", "1"), noon)
-	if !s.write() {
+	if !s.Behind() || !s.write() || s.Behind() {
 		t.Fatal(writes)
 	}
 	lift := limitFileSize(t, 4000)
 	defer lift()
 	for _, content := range []string{"2", "3"} {
 		s.Save(snapshot("a", content+strings.Repeat("x", 10_000)), noon)
-		if s.write() {
+		if s.write() || !s.Behind() {
 			t.Error("nothing failed")
 		}
 		file, err := os.ReadFile(filepath.Join(dir, fileName))
@@ -330,7 +330,7 @@ func TestFullDiskIsSurvived(t *testing.T) {
 		want(t, found.plain(), snapshot("a", "1"))
 	}
 	lift()
-	if !s.write() {
+	if !s.write() || s.Behind() {
 		t.Error(writes[len(writes)-1].Err)
 	}
 	for i, w := range writes {
