@@ -64,15 +64,18 @@ func (p *Plane) publishRestored(found cache.Contents) error {
 	if err := json.Unmarshal(found.Note, &known); err != nil {
 		return fmt.Errorf("state folder %s: read where clusters are: %w", p.config.StateDir, err)
 	}
-	p.restored.policies = &policies.Set{Clusters: known.Clusters}
-	for _, s := range found.Snapshots {
-		v, err := world.ParseViewpoint(s.Snapshot.Viewpoint)
-		if err != nil {
+	viewpoints := make([]world.Viewpoint, len(found.Snapshots))
+	for i, s := range found.Snapshots {
+		var err error
+		if viewpoints[i], err = world.ParseViewpoint(s.Snapshot.Viewpoint); err != nil {
 			return fmt.Errorf("state folder %s: %w", p.config.StateDir, err)
 		}
-		p.pipeline.SeeViewpoint(v)
+	}
+	p.restored.policies = &policies.Set{Clusters: known.Clusters}
+	for i, s := range found.Snapshots {
+		p.pipeline.SeeViewpoint(viewpoints[i])
 		p.cache.Restore(s.Snapshot, s.At)
-		p.restored.viewpoints = append(p.restored.viewpoints, StaleStatus{v.ID(), s.At})
+		p.restored.viewpoints = append(p.restored.viewpoints, StaleStatus{s.Snapshot.Viewpoint, s.At})
 	}
 	p.log.Warn("until policies are in force, proxies get what was published before", "viewpoints", len(found.Snapshots), "folder", p.config.StateDir)
 	return nil

@@ -112,7 +112,7 @@ func OpenStore(config StoreConfig) (*Store, Contents, error) {
 	return s, found, nil
 }
 
-// Close gives the folder back. It is for a Store that is not run.
+// Close gives the folder back, where Run has not done so: it is for a Store that is not run.
 func (s *Store) Close() error { return s.file.close() }
 
 // Save hands a snapshot over to be written, in the place of one for its viewpoint. It never waits for the disk.

@@ -213,6 +213,7 @@ func (f *storeFile) close() error {
 	err := f.leave()
 	if f.lock != nil {
 		err = errors.Join(err, f.lock.Close())
+		f.lock = nil
 	}
 	return err
 }
