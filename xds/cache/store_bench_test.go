@@ -10,13 +10,13 @@ import (
 	"github.com/meridian-mesh/meridian/xds"
 )
 
-// fleet are the snapshots of many viewpoints. What differs between them is up to name.
-func fleet(viewpoints, resources int, make func(viewpoint, i int) *xds.Resource) []*xds.Snapshot {
+// fleet are the snapshots of many viewpoints. What they share is up to resource.
+func fleet(viewpoints, resources int, resource func(viewpoint, i int) *xds.Resource) []*xds.Snapshot {
 	snapshots := []*xds.Snapshot{}
 	for v := range viewpoints {
 		of := []*xds.Resource{}
 		for i := range resources {
-			of = append(of, make(v, i))
+			of = append(of, resource(v, i))
 		}
 		snapshots = append(snapshots, xds.NewSnapshot(world.ViewpointID(fmt.Sprintf("gateway/region/cluster-%d", v)), of))
 	}
@@ -31,7 +31,7 @@ func assignment(name string, turn int) *xds.Resource {
 // One resource changes in each of 100 viewpoints that have 2,000. The viewpoints share all resources, or none.
 func BenchmarkStoreSave(b *testing.B) {
 	shared := map[string]*xds.Resource{}
-	for name, make := range map[string]func(v, i int) *xds.Resource{
+	for name, resource := range map[string]func(v, i int) *xds.Resource{
 		"shared": func(_, i int) *xds.Resource {
 			name := fmt.Sprintf("service-%d", i)
 			if shared[name] == nil {
@@ -42,7 +42,7 @@ func BenchmarkStoreSave(b *testing.B) {
 		"unshared": func(v, i int) *xds.Resource { return assignment(fmt.Sprintf("service-%d@%d", i, v), 0) },
 	} {
 		b.Run(name, func(b *testing.B) {
-			snapshots := fleet(100, 2000, make)
+			snapshots := fleet(100, 2000, resource)
 			written := 0
 			s, _, err := OpenStore(StoreConfig{Dir: b.TempDir(), OnWrite: func(w StoreWrite) { written += w.Bytes }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 			if err != nil {
@@ -51,7 +51,7 @@ func BenchmarkStoreSave(b *testing.B) {
 			save := func(turn int) {
 				changed := map[string]*xds.Resource{}
 				for v, snapshot := range snapshots {
-					r := make(v, 77)
+					r := resource(v, 77)
 					if changed[r.Name] == nil {
 						changed[r.Name] = assignment(r.Name, turn)
 					}
@@ -76,6 +76,36 @@ func BenchmarkStoreSave(b *testing.B) {
 			b.ReportMetric(float64(written)/float64(b.N), "written-B/op")
 			b.ReportMetric(float64(first), "whole-B")
 			if err := s.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}
+
+// Everything is written anew: 100 viewpoints with 2,000 resources that they share, or share none of.
+func BenchmarkStoreRewrite(b *testing.B) {
+	for name, resource := range map[string]func(v, i int) *xds.Resource{
+		"shared":   func(_, i int) *xds.Resource { return assignment(fmt.Sprintf("service-%d", i), 0) },
+		"unshared": func(v, i int) *xds.Resource { return assignment(fmt.Sprintf("service-%d@%d", i, v), 0) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			file, _, err := openStoreFile(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			held := map[world.ViewpointID]Saved{}
+			for _, s := range fleet(100, 2000, resource) {
+				held[s.Viewpoint] = Saved{s, noon}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				n, err := file.rewrite(nil, held)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(int64(n))
+			}
+			if err := file.close(); err != nil {
 				b.Error(err)
 			}
 		})
