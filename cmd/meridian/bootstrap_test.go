@@ -19,6 +19,9 @@ func TestBootstrapIsAccepted(t *testing.T) {
 		"state of the world":          {"--state-of-the-world"},
 		"over IPv6":                   {"--server", "[::1]:18000", "--admin", "[::1]:0"},
 		"names that YAML could break": {"--region", "no"},
+		"some tenants":                {"--tenant", "acme,globex", "--tenant", "no"},
+		"over TLS":                    {"--xds-ca", "/mesh/ca.pem", "--cert", "/mesh/tls.crt", "--key", "/mesh/tls.key", "--secret-dir", t.TempDir()},
+		"over TLS, by DNS name":       {"--xds-name", "meridian.mesh", "--xds-ca", "/mesh/ca.pem", "--cert", "/mesh/tls.crt", "--key", "/mesh/tls.key", "--secret-dir", t.TempDir()},
 	}
 	for name, flags := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 func newServe() *cobra.Command {
 	var config controlplane.Config
 	var level slog.Level
+	var peers peerFlags
 	c := &cobra.Command{
 		Use: "serve --policies FOLDER", Short: "Run the control plane",
 		Long: `Run one replica of the control plane: watch the policies, probe the endpoints, plan, verify, and serve xDS.
@@ -22,12 +23,16 @@ Logs are JSON lines on standard error. SIGTERM drains and ends it.`,
 	c.Flags().StringVar(&config.XDS, "xds-address", "127.0.0.1:18000", "where proxies connect: xDS, load reports, geo service")
 	c.Flags().StringVar(&config.HTTP, "http-address", "127.0.0.1:18001", "where /metrics, /healthz, /readyz and /api/v1/status are")
 	c.Flags().BoolVar(&config.AllowPlaintext, "allow-plaintext", false, "allow an xDS address that is not loopback, in plaintext")
+	peers.add(c)
 	c.Flags().StringVar(&config.GeoDatabase, "geo-database", "", "MMDB of the geo service (default: the embedded demo database)")
 	c.Flags().StringVar(&config.StateDir, "state-dir", "", "folder to keep what is published in, to serve it after a restart with nothing reachable (default: keep nothing)")
 	c.Flags().TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if config.Policies == "" {
 			return usage("--policies is required: the folder of policy files")
+		}
+		if err := peers.apply(&config); err != nil {
+			return err
 		}
 		config.Log = slog.New(slog.NewJSONHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 		plane, err := controlplane.New(config)

@@ -11,6 +11,7 @@ import (
 	internallistener "github.com/envoyproxy/go-control-plane/envoy/extensions/bootstrap/internal_listener/v3"
 	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -24,7 +25,7 @@ import (
 type Config struct {
 	// ID is the node's own, unique among all proxies.
 	ID string
-	// Viewpoint is the proxy's role, region and cluster.
+	// Viewpoint is the proxy's role, region, cluster and tenants.
 	Viewpoint world.Viewpoint
 	// Servers are the addresses of Meridian's xDS port; each is a replica.
 	Servers []netip.AddrPort
@@ -34,6 +35,8 @@ type Config struct {
 	Source netip.Addr
 	// StateOfTheWorld asks for that protocol instead of delta.
 	StateOfTheWorld bool
+	// TLS is how Meridian is reached. Nil: in plaintext.
+	TLS *TLS
 }
 
 // serverCluster is the Envoy cluster of Meridian itself.
@@ -48,15 +51,20 @@ func New(c Config) ([]byte, error) {
 	if err := m.ValidateAll(); err != nil {
 		return nil, fmt.Errorf("write bootstrap: %w", err)
 	}
-	asJSON, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
-	if err != nil {
-		return nil, fmt.Errorf("write bootstrap: %w", err)
-	}
-	out, err := yaml.JSONToYAML(asJSON)
+	out, err := asYAML(m)
 	if err != nil {
 		return nil, fmt.Errorf("write bootstrap: %w", err)
 	}
 	return out, nil
+}
+
+// asYAML writes a message as Envoy reads it.
+func asYAML(m proto.Message) ([]byte, error) {
+	asJSON, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(asJSON)
 }
 
 func message(c Config) (*bootstrap.Bootstrap, error) {
@@ -70,6 +78,11 @@ func message(c Config) (*bootstrap.Bootstrap, error) {
 	servers, err := serversCluster(c.Servers)
 	if err != nil {
 		return nil, err
+	}
+	if c.TLS != nil {
+		if err := c.TLS.secure(servers, c.Servers); err != nil {
+			return nil, err
+		}
 	}
 	kind := core.ApiConfigSource_DELTA_GRPC
 	if c.StateOfTheWorld {
@@ -96,10 +109,18 @@ func message(c Config) (*bootstrap.Bootstrap, error) {
 }
 
 func node(c Config) *core.Node {
+	metadata := map[string]*structpb.Value{"meridian.dev/role": structpb.NewStringValue(string(c.Viewpoint.Role))}
+	if tenants := c.Viewpoint.Tenants.List(); len(tenants) > 0 {
+		list := &structpb.ListValue{}
+		for _, t := range tenants {
+			list.Values = append(list.Values, structpb.NewStringValue(string(t)))
+		}
+		metadata["meridian.dev/tenants"] = structpb.NewListValue(list)
+	}
 	return &core.Node{
 		Id: c.ID, Cluster: string(c.Viewpoint.Cluster),
 		Locality: &core.Locality{Region: string(c.Viewpoint.Region), Zone: string(c.Viewpoint.Cluster)},
-		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{"meridian.dev/role": structpb.NewStringValue(string(c.Viewpoint.Role))}},
+		Metadata: &structpb.Struct{Fields: metadata},
 	}
 }
 
