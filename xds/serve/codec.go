@@ -38,14 +38,21 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 // keptMessage is how large a buffer a stream keeps for its next request: an acknowledgement has a hundred bytes or so, and
-// what is larger is rare.
-const keptMessage = 512
+// what is larger comes seldom, or from few.
+const keptMessage = 256
 
 func grow(b []byte, n int) []byte {
-	if cap(b) >= n && (cap(b) <= keptMessage || n > keptMessage) {
+	if cap(b) >= n {
 		return b[:n]
 	}
-	return make([]byte, n, max(n, keptMessage/2))
+	return make([]byte, n, max(n, keptMessage))
+}
+
+// shrink lets go of a buffer that is not worth keeping.
+func (m *message) shrink() {
+	if cap(m.bytes) > keptMessage {
+		m.bytes = nil
+	}
 }
 
 // The fields of both responses, which differ in one (envoy/service/discovery/v3/discovery.proto).

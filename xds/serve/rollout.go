@@ -176,16 +176,17 @@ func (r *rollout) refuse(node string, s *xds.Snapshot, resources []*xds.Resource
 	_, canary := r.canaries[node]
 	switch {
 	case canary && r.trial != nil && s == r.trial.Snapshot:
-		return r.withdraw(r.trial, r.stable, node, resources, reason, now)
+		return r.withdraw(r.trial, r.stable, Quarantine{Refused: resources, Node: node, Reason: reason, At: now})
 	case r.stable != nil && s == r.stable.Snapshot && r.trial == nil && !r.accepted && r.good != nil:
-		return r.withdraw(r.stable, r.good, node, resources, reason, now)
+		return r.withdraw(r.stable, r.good, Quarantine{Refused: resources, Node: node, Reason: reason, At: now})
 	}
 	return nil
 }
 
 // withdraw gives all what was good, in the place of what was tried.
-func (r *rollout) withdraw(tried, good *cache.Published, node string, resources []*xds.Resource, reason string, now time.Time) *Quarantine {
-	r.quarantine = &Quarantine{Good: good.Snapshot, Refused: resources, Tried: tried.Snapshot, Node: node, Reason: reason, At: now}
+func (r *rollout) withdraw(tried, good *cache.Published, q Quarantine) *Quarantine {
+	q.Tried, q.Good = tried.Snapshot, good.Snapshot
+	r.quarantine = &q
 	r.stable, r.trial, r.canaries = good, nil, nil
 	r.accepted = true // by what it was good
 	return r.quarantine
@@ -204,7 +205,7 @@ func (r *rollout) leave(node string, eligible func() []string, now time.Time) (q
 	}
 	if r.lost++; r.lost >= lostMost {
 		reason := fmt.Sprintf("%d proxies went away while they tried it", r.lost)
-		return r.withdraw(r.trial, r.stable, node, nil, reason, now), true
+		return r.withdraw(r.trial, r.stable, Quarantine{Node: node, Reason: reason, At: now}), true
 	}
 	nodes := eligible()
 	for _, next := range draw(nodes, r.trial.Snapshot, len(nodes)) {

@@ -72,7 +72,8 @@ type Server struct {
 	streams map[*stream]struct{}         // under mu
 	perID   map[string]int               // under mu: streams by identity
 	groups  map[world.ViewpointID]*group // under mu
-	conns   map[string]*connection       // under mu: by remote address
+
+	connections connections // locks itself
 
 	// Atomic.
 	pushing atomic.Int64 // streams that have a newer snapshot waiting
@@ -85,7 +86,7 @@ func New(config Config) (*Server, error) {
 	}
 	config.fill()
 	return &Server{config: config, log: config.Log, names: newNameTable(), draining: make(chan struct{}),
-		streams: map[*stream]struct{}{}, perID: map[string]int{}, groups: map[world.ViewpointID]*group{}, conns: map[string]*connection{}}, nil
+		streams: map[*stream]struct{}{}, perID: map[string]int{}, groups: map[world.ViewpointID]*group{}}, nil
 }
 
 // fill puts defaults where nothing is said.

@@ -112,6 +112,7 @@ func (st *stream) receive() {
 			st.end(err)
 			return
 		}
+		m.shrink()
 	}
 }
 
@@ -212,7 +213,7 @@ func (st *stream) sweep(now time.Time) {
 		st.server.config.OnRejected(RejectedSlow)
 		st.server.log.Warn("proxy cut off: it does not read", "proxy", st.proxy.node, "viewpoint", string(st.proxy.viewpoint.ID()))
 		st.end(errSlow)
-		go st.server.cut(st.out.Context())
+		st.server.connections.cut(st.out.Context())
 		return
 	}
 	if due := st.deadline.Load(); due != 0 && now.UnixNano() >= due {

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain lets the test's own binary play the children.
+func TestMain(m *testing.M) {
+	if os.Getenv(childRole) != "" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// Both sides serve both protocols, and the report has every figure that is promised.
+func TestBothSidesAreMeasured(t *testing.T) {
+	for _, protocol := range []string{"delta", "sotw"} {
+		t.Run(protocol, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			args := []string{"-clients", "4", "-viewpoints", "2", "-services", "3", "-endpoints", "2", "-changes", "2", "-protocol", protocol}
+			if err := run(t.Context(), args, &out, &errs); err != nil {
+				t.Fatalf("%v\n%s", err, errs.String())
+			}
+			var report map[string]any
+			if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+				t.Fatal(err)
+			}
+			for _, side := range []string{"stock", "meridian", "ratio"} {
+				figures, _ := report[side].(map[string]any)
+				for _, key := range []string{"first_sync_ms", "p50_ms", "p99_ms", "last_ms", "cpu_ms_per_change", "alloc_bytes_per_change", "heap_bytes_per_client"} {
+					if v, ok := figures[key].(float64); !ok || v == 0 {
+						t.Errorf("%s.%s is %v", side, key, figures[key])
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestOnlyTouchedViewpointsAreChanged(t *testing.T) {
+	var out, errs bytes.Buffer
+	args := []string{"-clients", "4", "-viewpoints", "2", "-touch", "1", "-services", "3", "-endpoints", "2", "-changes", "2", "-skip-stock", "-o", "table"}
+	if err := run(t.Context(), args, &out, &errs); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	if !strings.Contains(out.String(), "2 viewpoints (1 touched)") {
+		t.Error(out.String())
+	}
+}
+
+func TestWrongFlagsAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"-protocol", "rest"}, {"-o", "xml"}, {"-clients", "0"}, {"-viewpoints", "9", "-clients", "3"}, {"-nonsense"}} {
+		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
+			t.Errorf("%v were taken", args)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	values := []float64{4, 1, 3, 2}
+	for q, want := range map[float64]float64{0: 1, 0.25: 1, 0.5: 2, 0.51: 3, 0.99: 4, 1: 4} {
+		if got := quantile(values, q); got != want {
+			t.Errorf("quantile %v is %v, want %v", q, got, want)
+		}
+	}
+	if got := quantile(nil, 0.5); got != 0 {
+		t.Errorf("of nothing: %v", got)
+	}
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// figures are what is measured of a side. A ratio of two has the same keys.
+type figures struct {
+	FirstSync    float64 `json:"first_sync_ms"`
+	P50          float64 `json:"p50_ms"`
+	P99          float64 `json:"p99_ms"`
+	Last         float64 `json:"last_ms"`
+	CPU          float64 `json:"cpu_ms_per_change"`
+	CPUOfAll     float64 `json:"cpu_ms_per_change_with_clients"`
+	Alloc        float64 `json:"alloc_bytes_per_change"`
+	Heap         float64 `json:"heap_bytes_per_client"`
+	RSS          float64 `json:"rss_bytes_per_client"`
+	FirstSyncCPU float64 `json:"first_sync_cpu_ms"`
+}
+
+// result is what the program prints.
+type result struct {
+	Size     size     `json:"size"`
+	Stock    *figures `json:"stock,omitempty"`
+	Meridian figures  `json:"meridian"`
+	// Ratio is stock through Meridian: above 1 where Meridian needs less.
+	Ratio *figures `json:"ratio,omitempty"`
+	// Bare is what a gRPC stream costs that has no xDS on it, and Beyond what Meridian's cost more.
+	Bare   float64 `json:"bare_grpc_heap_bytes_per_client"`
+	Beyond float64 `json:"meridian_heap_bytes_per_client_beyond_bare"`
+}
+
+// measure runs the sides one after the other.
+func measure(ctx context.Context, s size, skipStock bool) (*result, error) {
+	r := &result{Size: s}
+	bare, err := measureSide(ctx, "bare", s)
+	if err != nil {
+		return nil, err
+	}
+	if !skipStock {
+		if r.Stock, err = measureSide(ctx, "stock", s); err != nil {
+			return nil, err
+		}
+	}
+	ours, err := measureSide(ctx, "meridian", s)
+	if err != nil {
+		return nil, err
+	}
+	r.Meridian, r.Bare, r.Beyond = *ours, bare.Heap, ours.Heap-bare.Heap
+	if r.Stock != nil {
+		r.Ratio = ratio(r.Stock, ours)
+	}
+	return r, nil
+}
+
+// trial is one side and its clients.
+type trial struct {
+	side            string
+	size            size
+	server, clients *process
+}
+
+func measureSide(ctx context.Context, side string, s size) (f *figures, err error) {
+	t := &trial{side: side, size: s}
+	if t.server, err = start(ctx, "server"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.server.stop()) }()
+	if t.clients, err = start(ctx, "clients"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.clients.stop()) }()
+	if f, err = t.run(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", side, err)
+	}
+	return f, nil
+}
+
+// run connects the clients and then makes changes.
+func (t *trial) run(ctx context.Context) (*figures, error) {
+	f := &figures{}
+	serving, err := t.server.tell(order{Do: "serve", Side: t.side, Size: t.size})
+	if err != nil {
+		return nil, err
+	}
+	before, err := t.server.tell(order{Do: "usage after collection"})
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if _, err := t.clients.tell(order{Do: "connect", Address: serving.Address, Size: t.size}); err != nil {
+		return nil, err
+	}
+	f.FirstSync = ms(time.Since(began))
+	pause(ctx, settle)
+	after, err := t.server.tell(order{Do: "usage after collection"})
+	if err != nil {
+		return nil, err
+	}
+	f.FirstSyncCPU = ms(after.Usage.CPU - before.Usage.CPU)
+	f.Heap = perClient(before.Usage.Heap, after.Usage.Heap, t.size)
+	f.RSS = perClient(before.Usage.RSS, after.Usage.RSS, t.size)
+	if t.side == "bare" {
+		return f, nil
+	}
+	return f, t.changes(ctx, f)
+}
+
+// settle is how long acknowledgements may take to be worked in before the next change is made.
+const settle = 300 * time.Millisecond
+
+// changes makes one change after the other, each when all clients have the last.
+func (t *trial) changes(ctx context.Context, f *figures) error {
+	if t.side == "meridian" && t.size.profile != "" {
+		if _, err := t.server.tell(order{Do: "profile", Profile: t.size.profile}); err != nil {
+			return err
+		}
+	}
+	before, crowdBefore, err := t.usage()
+	if err != nil {
+		return err
+	}
+	var all, lasts []float64
+	for range t.size.Changes {
+		latencies, err := t.change()
+		if err != nil {
+			return err
+		}
+		all, lasts = append(all, latencies...), append(lasts, slices.Max(latencies))
+		pause(ctx, settle)
+	}
+	after, crowdAfter, err := t.usage()
+	if err != nil {
+		return err
+	}
+	if t.side == "meridian" && t.size.profile != "" {
+		if _, err := t.server.tell(order{Do: "end profile"}); err != nil {
+			return err
+		}
+	}
+	n := float64(t.size.Changes)
+	f.P50, f.P99, f.Last = quantile(all, 0.5), quantile(all, 0.99), quantile(lasts, 0.5)
+	f.CPU = ms(after.CPU-before.CPU) / n
+	f.CPUOfAll = f.CPU + ms(crowdAfter.CPU-crowdBefore.CPU)/n
+	f.Alloc = float64(after.Alloc-before.Alloc) / n
+	return nil
+}
+
+// change makes one, and is how long each client waited for it, in milliseconds.
+func (t *trial) change() ([]float64, error) {
+	if _, err := t.clients.tell(order{Do: "expect"}); err != nil {
+		return nil, err
+	}
+	made, err := t.server.tell(order{Do: "change"})
+	if err != nil {
+		return nil, err
+	}
+	got, err := t.clients.tell(order{Do: "wait"})
+	if err != nil {
+		return nil, err
+	}
+	latencies := make([]float64, len(got.Arrivals))
+	for i, at := range got.Arrivals {
+		latencies[i] = ms(time.Duration(at - made.At))
+	}
+	return latencies, nil
+}
+
+// usage is what server and clients have used so far.
+func (t *trial) usage() (server, clients usage, err error) {
+	s, err := t.server.tell(order{Do: "usage"})
+	if err != nil {
+		return usage{}, usage{}, err
+	}
+	c, err := t.clients.tell(order{Do: "usage"})
+	return s.Usage, c.Usage, err
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func perClient(before, after uint64, s size) float64 {
+	return (float64(after) - float64(before)) / float64(s.Clients)
+}
+
+// quantile is the smallest value that a part q of them does not exceed.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(int(math.Ceil(q*float64(len(sorted))))-1, 0)]
+}
+
+// ratio divides each figure.
+func ratio(stock, ours *figures) *figures {
+	return &figures{
+		FirstSync: stock.FirstSync / ours.FirstSync, P50: stock.P50 / ours.P50, P99: stock.P99 / ours.P99, Last: stock.Last / ours.Last,
+		CPU: stock.CPU / ours.CPU, CPUOfAll: stock.CPUOfAll / ours.CPUOfAll, Alloc: stock.Alloc / ours.Alloc, Heap: stock.Heap / ours.Heap,
+		RSS: stock.RSS / ours.RSS, FirstSyncCPU: stock.FirstSyncCPU / ours.FirstSyncCPU,
+	}
+}
