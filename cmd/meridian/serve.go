@@ -24,6 +24,7 @@ Logs are JSON lines on standard error. SIGTERM drains and ends it.`,
 	c.Flags().StringVar(&config.HTTP, "http-address", "127.0.0.1:18001", "where /metrics, /healthz, /readyz and /api/v1/status are")
 	c.Flags().BoolVar(&config.AllowPlaintext, "allow-plaintext", false, "allow an xDS address that is not loopback, in plaintext")
 	peers.add(c)
+	addTuning(c, &config)
 	c.Flags().StringVar(&config.GeoDatabase, "geo-database", "", "MMDB of the geo service (default: the embedded demo database)")
 	c.Flags().StringVar(&config.StateDir, "state-dir", "", "folder to keep what is published in, to serve it after a restart with nothing reachable (default: keep nothing)")
 	c.Flags().TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error")

@@ -54,6 +54,14 @@ func fetchStatus(ctx context.Context, server string) (controlplane.Status, error
 	return s, nil
 }
 
+// stateOf is a proxy's state in one word, and whether what it was given is from before the control plane started.
+func stateOf(p serve.ProxyStatus) string {
+	if p.Stale {
+		return string(p.State) + ", stale"
+	}
+	return string(p.State)
+}
+
 func statusTable(w io.Writer, s controlplane.Status) {
 	if s.Policies.Hash == "" {
 		fmt.Fprintln(w, "policies: none in force")
@@ -72,9 +80,12 @@ func statusTable(w io.Writer, s controlplane.Status) {
 			fmt.Fprintf(w, "  %s\n", v)
 		}
 	}
+	for _, q := range s.Quarantined {
+		fmt.Fprintf(w, "QUARANTINED, proxies keep the last good structure: %s\n  %s refused %v at %s: %s\n", q.Viewpoint, q.Proxy, q.Resources, q.At.Format(time.RFC3339), q.Reason)
+	}
 	fmt.Fprintln(w, "\nPROXY\tVIEWPOINT\tVERSION\tPROTOCOL\tSTATE")
 	for _, p := range s.Proxies {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Node, p.Viewpoint, p.Version, p.Protocol, p.State)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Node, p.Viewpoint, p.Version, p.Protocol, stateOf(p))
 		for _, t := range p.Types {
 			if t.State == serve.Nacked {
 				fmt.Fprintf(w, "  %s refused %v: %s\n", t.Type, t.Resources, t.Refusal)

@@ -5,16 +5,28 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc"
 )
 
-// handler is the HTTP surface: metrics, health, readiness, status.
+// handler is the operators' surface: metrics, health, readiness, status, and the client status discovery service over gRPC.
 func (p *Plane) handler() http.Handler {
 	mux := http.NewServeMux()
+	statuses := grpc.NewServer()
+	p.serve.RegisterStatus(statuses)
+	mux.Handle("POST /envoy.service.status.v3.ClientStatusDiscoveryService/", statuses)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.HandleFunc("GET /api/v1/status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.Status()) })
 	return mux
+}
+
+// bothProtocols lets a listener speak HTTP/1.1, and HTTP/2 without TLS for gRPC.
+func bothProtocols() *http.Protocols {
+	var p http.Protocols
+	p.SetHTTP1(true)
+	p.SetUnencryptedHTTP2(true)
+	return &p
 }
 
 // ready says whether the plane can serve: it has policies, or what was published before, and is not shutting down.

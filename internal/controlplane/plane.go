@@ -52,6 +52,10 @@ type Config struct {
 	StateDir string
 	// ReportInterval is how often proxies report load. Default 1s.
 	ReportInterval time.Duration
+	// Quiet and MaxMerge are how changes are merged, as in pipeline.Config.
+	Quiet, MaxMerge time.Duration
+	// Serving is how proxies are served: canaries, patience, limits. What it is wired to is filled in.
+	Serving serve.Config
 	// Log defaults to slog's default.
 	Log *slog.Logger
 }
@@ -136,7 +140,7 @@ func listen(address string, anywhere bool) (*net.TCPListener, error) {
 func (p *Plane) assemble() error {
 	p.metrics = newMetrics(p)
 	var err error
-	if p.pipeline, err = pipeline.New(pipeline.Config{Publish: p.publish, OnCycle: p.cycled}); err != nil {
+	if p.pipeline, err = pipeline.New(pipeline.Config{Publish: p.publish, OnCycle: p.cycled, Quiet: p.config.Quiet, MaxMerge: p.config.MaxMerge}); err != nil {
 		return err
 	}
 	if p.folder, err = folder.New(folder.Config{Dir: p.config.Policies, OnSet: p.setPolicies, OnError: p.policiesFailed}); err != nil {
@@ -162,9 +166,11 @@ func (p *Plane) assemble() error {
 // services makes the gRPC services.
 func (p *Plane) services() error {
 	var err error
-	p.serve, err = serve.New(serve.Config{Cache: p.cache, RegionOf: p.regionOf, Authenticate: p.peers.authenticate(), OnViewpoint: p.pipeline.SeeViewpoint,
-		OnPush: p.metrics.pushed, OnAnswer: p.metrics.answered, OnRejected: p.metrics.turnedAway, OnQuarantine: p.quarantined, Log: p.log})
-	if err != nil {
+	serving := p.config.Serving
+	serving.Cache, serving.RegionOf, serving.Authenticate, serving.Log = p.cache, p.regionOf, p.peers.authenticate(), p.log
+	serving.OnViewpoint, serving.OnQuarantine = p.pipeline.SeeViewpoint, p.quarantined
+	serving.OnPush, serving.OnAnswer, serving.OnRejected = p.metrics.pushed, p.metrics.answered, p.metrics.turnedAway
+	if p.serve, err = serve.New(serving); err != nil {
 		return err
 	}
 	reporter, err := report.New(report.Config{Deliver: p.pipeline.Signal, Interval: p.config.ReportInterval, Log: p.log, Viewpoint: p.serve.Viewpoint, Authenticate: p.peers.authenticate()})
@@ -210,7 +216,7 @@ const drainGrace = 5 * time.Second
 // time is cut off.
 func (p *Plane) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	web := &http.Server{Handler: p.handler(), ReadHeaderTimeout: 5 * time.Second}
+	web := &http.Server{Handler: p.handler(), ReadHeaderTimeout: 5 * time.Second, Protocols: bothProtocols()}
 	for _, run := range []func(context.Context) error{p.runPipeline, p.serve.Run, p.peers.run, p.folder.Run, p.prober.Run, p.scraper.Run, p.geo.Run} {
 		g.Go(func() error { return run(ctx) })
 	}
