@@ -50,19 +50,35 @@ func running(t *testing.T, config Config) (*Server, discovery.AggregatedDiscover
 	ended := make(chan error, 2)
 	go func() { ended <- s.Run(ctx) }()
 	go func() { ended <- g.Serve(s.Listener(l)) }()
-	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	addresses.Store(s, l.Addr().String())
 	t.Cleanup(func() {
-		_ = conn.Close()
 		g.Stop()
 		cancel()
 		if err := errors.Join(<-ended, <-ended); err != nil {
 			t.Error(err)
 		}
 	})
-	return s, discovery.NewAggregatedDiscoveryServiceClient(conn)
+	return s, connection(t, s)
+}
+
+// addresses are where the tests' servers listen.
+var addresses sync.Map
+
+// dial connects to a server, by a connection of its own.
+func dial(t *testing.T, s *Server) *grpc.ClientConn {
+	t.Helper()
+	address, _ := addresses.Load(s)
+	conn, err := grpc.NewClient(address.(string), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func connection(t *testing.T, s *Server) discovery.AggregatedDiscoveryServiceClient {
+	t.Helper()
+	return discovery.NewAggregatedDiscoveryServiceClient(dial(t, s))
 }
 
 // delta opens a stream and asks for all clusters.
