@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// DefaultVersion is the Envoy that `make tools` fetches and that tests and the demo run.
+// DefaultVersion is the Envoy that `make envoy` fetches and that tests and the demo run.
 const DefaultVersion = "1.40.0"
 
 // EnvBinary names the environment variable that overrides which Envoy is run.
 const EnvBinary = "MERIDIAN_ENVOY"
 
 // ErrNoBinary says that there is no Envoy to run.
-var ErrNoBinary = errors.New("no Envoy found: run `make tools`, or set " + EnvBinary + " to the path of one")
+var ErrNoBinary = errors.New("no Envoy found: run `make envoy`, or set " + EnvBinary + " to the path of one")
 
 // Binary finds the Envoy to run: the one that the environment names, else the one in .tools of this or an enclosing
 // folder, else the one on the PATH.

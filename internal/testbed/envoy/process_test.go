@@ -92,7 +92,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
-	assertGone(t, p.process.Pid)
+	assertGone(t, p.Pid())
 	if _, err := os.Stat(p.dir); !os.IsNotExist(err) {
 		t.Errorf("its folder is still there: %v", err)
 	}
@@ -130,7 +130,7 @@ func TestStopEndsAPausedProcess(t *testing.T) {
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
-	assertGone(t, p.process.Pid)
+	assertGone(t, p.Pid())
 }
 
 func TestKillEndsAPausedProcess(t *testing.T) {
@@ -141,12 +141,12 @@ func TestKillEndsAPausedProcess(t *testing.T) {
 	if err := p.Kill(); err != nil {
 		t.Error(err)
 	}
-	assertGone(t, p.process.Pid)
+	assertGone(t, p.Pid())
 }
 
 func TestExitedTellsOfADeath(t *testing.T) {
 	p := start(t, config(t, ""))
-	if err := syscall.Kill(p.process.Pid, syscall.SIGSEGV); err != nil {
+	if err := syscall.Kill(p.Pid(), syscall.SIGSEGV); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -186,7 +186,7 @@ func TestBinaryMissingSaysWhatToDo(t *testing.T) {
 	t.Setenv(EnvBinary, "")
 	t.Setenv("PATH", "")
 	t.Chdir(t.TempDir())
-	if _, err := Binary(); err == nil || !strings.Contains(err.Error(), "make tools") {
+	if _, err := Binary(); err == nil || !strings.Contains(err.Error(), "make envoy") {
 		t.Errorf("error %v does not say what to do", err)
 	}
 }
@@ -203,7 +203,7 @@ func startAndCrash() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println(p.process.Pid)
+	fmt.Println(p.Pid())
 	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
 		fmt.Println(err)
 	}

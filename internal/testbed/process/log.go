@@ -1,8 +1,8 @@
-package envoy
+package process
 
 import "sync"
 
-// logSize is how many bytes of an Envoy's log are kept: enough for what led to a failure.
+// logSize is how many bytes of a process's log are kept: enough for what led to a failure.
 const logSize = 64 << 10
 
 // tail is a writer that keeps the last logSize bytes, so that a long run costs no more than a short one.
