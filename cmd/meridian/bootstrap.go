@@ -27,8 +27,8 @@ func newBootstrap() *cobra.Command {
 	var f bootstrapFlags
 	c := &cobra.Command{
 		Use: "bootstrap --cluster CLUSTER --id ID", Short: "Print the bootstrap with which an Envoy joins",
-		Long: `Print the bootstrap with which an Envoy joins. With --xds-ca it joins over TLS, and the two files that tell Envoy which
-certificates to follow are written into --secret-dir.`,
+		Long: `Print the bootstrap with which an Envoy joins. With --xds-ca it joins over TLS, and the files that tell Envoy which
+certificates and tokens to follow are written into --secret-dir.`,
 		Example: "  meridian bootstrap --cluster fra-1 --region frankfurt --id fra-gateway-0 > envoy.yaml\n  envoy -c envoy.yaml",
 		Args:    cobra.NoArgs,
 	}
@@ -43,8 +43,9 @@ certificates to follow are written into --secret-dir.`,
 	c.Flags().StringVar(&f.tls.CAFile, "xds-ca", "", "PEM bundle that vouches for Meridian, on the proxy's disk; plaintext if empty")
 	c.Flags().StringVar(&f.tls.CertificateFile, "cert", "", "the proxy's certificate with its SPIFFE ID, on the proxy's disk")
 	c.Flags().StringVar(&f.tls.KeyFile, "key", "", "its key, on the proxy's disk")
+	c.Flags().StringVar(&f.tls.TokenFile, "token", "", "instead of a certificate: a token of the proxy's Kubernetes service account, on the proxy's disk")
 	c.Flags().StringVar(&f.tls.ServerName, "xds-name", "", "the SPIFFE ID or DNS name that Meridian's certificate must have (default: the addresses of --server)")
-	c.Flags().StringVar(&f.tls.SecretDir, "secret-dir", ".", "folder for the files that tell Envoy which certificates to follow")
+	c.Flags().StringVar(&f.tls.SecretDir, "secret-dir", ".", "folder for the files that tell Envoy which certificates and tokens to follow")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		config, err := f.config()
 		if err != nil {
@@ -92,12 +93,11 @@ func (f *bootstrapFlags) config() (bootstrap.Config, error) {
 			return bootstrap.Config{}, usage("--admin: %s", err.Error())
 		}
 	}
-	switch given := f.tls.CAFile + f.tls.CertificateFile + f.tls.KeyFile + f.tls.ServerName; {
-	case given == "":
-	case f.tls.CAFile == "" || f.tls.CertificateFile == "" || f.tls.KeyFile == "":
-		return bootstrap.Config{}, usage("--xds-ca, --cert and --key are needed together")
-	default:
+	switch given := f.tls.CertificateFile + f.tls.KeyFile + f.tls.TokenFile + f.tls.ServerName; {
+	case f.tls.CAFile != "":
 		config.TLS = &f.tls
+	case given != "":
+		return bootstrap.Config{}, usage("--xds-ca is needed as well: whoever Meridian is must be checked first")
 	}
 	return config, nil
 }

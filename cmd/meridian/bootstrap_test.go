@@ -11,6 +11,10 @@ import (
 
 // The real Envoy accepts what bootstrap prints.
 func TestBootstrapIsAccepted(t *testing.T) {
+	dir := t.TempDir() // its files are followed, and need not be there yet
+	over := func(proof ...string) []string {
+		return append([]string{"--xds-ca", dir + "/ca.pem", "--secret-dir", dir}, proof...)
+	}
 	tests := map[string][]string{
 		"a gateway":                   {"--region", "frankfurt"},
 		"a sidecar":                   {"--role", "sidecar"},
@@ -20,8 +24,9 @@ func TestBootstrapIsAccepted(t *testing.T) {
 		"over IPv6":                   {"--server", "[::1]:18000", "--admin", "[::1]:0"},
 		"names that YAML could break": {"--region", "no"},
 		"some tenants":                {"--tenant", "acme,globex", "--tenant", "no"},
-		"over TLS":                    {"--xds-ca", "/mesh/ca.pem", "--cert", "/mesh/tls.crt", "--key", "/mesh/tls.key", "--secret-dir", t.TempDir()},
-		"over TLS, by DNS name":       {"--xds-name", "meridian.mesh", "--xds-ca", "/mesh/ca.pem", "--cert", "/mesh/tls.crt", "--key", "/mesh/tls.key", "--secret-dir", t.TempDir()},
+		"over TLS":                    over("--cert", dir+"/tls.crt", "--key", dir+"/tls.key"),
+		"over TLS, by token":          over("--token", dir+"/token"),
+		"over TLS, of a DNS name":     over("--token", dir+"/token", "--xds-name", "meridian.mesh"),
 	}
 	for name, flags := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -75,14 +75,9 @@ func message(c Config) (*bootstrap.Bootstrap, error) {
 	if err != nil {
 		return nil, err
 	}
-	servers, err := serversCluster(c.Servers)
+	servers, err := serversCluster(c)
 	if err != nil {
 		return nil, err
-	}
-	if c.TLS != nil {
-		if err := c.TLS.secure(servers, c.Servers); err != nil {
-			return nil, err
-		}
 	}
 	kind := core.ApiConfigSource_DELTA_GRPC
 	if c.StateOfTheWorld {
@@ -130,22 +125,27 @@ func grpcSource(kind core.ApiConfigSource_ApiType) *core.ApiConfigSource {
 }
 
 // serversCluster reaches Meridian over HTTP/2 with keepalive: a replica that has gone silent is left.
-func serversCluster(servers []netip.AddrPort) (*cluster.Cluster, error) {
-	options, err := anypb.New(&http.HttpProtocolOptions{UpstreamProtocolOptions: &http.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &http.HttpProtocolOptions_ExplicitHttpConfig{
+func serversCluster(c Config) (*cluster.Cluster, error) {
+	protocol := &http.HttpProtocolOptions{UpstreamProtocolOptions: &http.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &http.HttpProtocolOptions_ExplicitHttpConfig{
 		ProtocolConfig: &http.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &core.Http2ProtocolOptions{
-			ConnectionKeepalive: &core.KeepaliveSettings{Interval: durationpb.New(5e9), Timeout: durationpb.New(5e9)}}}}}})
+			ConnectionKeepalive: &core.KeepaliveSettings{Interval: durationpb.New(5e9), Timeout: durationpb.New(5e9)}}}}}}
+	meridian := &cluster.Cluster{Name: serverCluster, ClusterDiscoveryType: &cluster.Cluster_Type{Type: cluster.Cluster_STATIC}, ConnectTimeout: durationpb.New(1e9)}
+	if c.TLS != nil {
+		if err := c.TLS.secure(meridian, protocol, c.Servers); err != nil {
+			return nil, err
+		}
+	}
+	options, err := anypb.New(protocol)
 	if err != nil {
 		return nil, err
 	}
 	var endpoints []*endpoint.LbEndpoint
-	for _, s := range servers {
+	for _, s := range c.Servers {
 		endpoints = append(endpoints, &endpoint.LbEndpoint{HostIdentifier: &endpoint.LbEndpoint_Endpoint{Endpoint: &endpoint.Endpoint{Address: socket(s)}}})
 	}
-	return &cluster.Cluster{
-		Name: serverCluster, ClusterDiscoveryType: &cluster.Cluster_Type{Type: cluster.Cluster_STATIC}, ConnectTimeout: durationpb.New(1e9),
-		TypedExtensionProtocolOptions: map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options},
-		LoadAssignment:                &endpoint.ClusterLoadAssignment{ClusterName: serverCluster, Endpoints: []*endpoint.LocalityLbEndpoints{{LoadBalancingWeight: wrapperspb.UInt32(1), LbEndpoints: endpoints}}},
-	}, nil
+	meridian.TypedExtensionProtocolOptions = map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options}
+	meridian.LoadAssignment = &endpoint.ClusterLoadAssignment{ClusterName: serverCluster, Endpoints: []*endpoint.LocalityLbEndpoints{{LoadBalancingWeight: wrapperspb.UInt32(1), LbEndpoints: endpoints}}}
+	return meridian, nil
 }
 
 func socket(a netip.AddrPort) *core.Address {
