@@ -106,7 +106,7 @@ func (t TLS) parse(found contents, bundles map[string]string) (*material, error)
 	}
 	m.credentials = credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, VerifyConnection: m.verifyConnection,
-		SessionTicketsDisabled: true, // a session must not outlive the bundle that vouched for its client
+		SessionTicketsDisabled: true, // a resumed session would not prove anew that the client has its key
 	})
 	return m, nil
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -33,8 +32,9 @@ const Audience = "meridian"
 const (
 	// maxTokenBytes is several times the largest token of a service account.
 	maxTokenBytes = 16 << 10
-	// mostReviews bounds what one API server is asked at a time: connections that come at once wait for one another.
-	mostReviews = 16
+	// mostReviews bounds what one API server is asked at a time, mostReviewsFrom those of them that come from one address.
+	mostReviews     = 16
+	mostReviewsFrom = 4
 	// mostRemembered bounds the answers kept for each API server.
 	mostRemembered = 16 << 10
 )
@@ -58,7 +58,7 @@ type Reviewer struct {
 	config  ReviewConfig
 	http    *http.Client
 	reviews client.TokenReviewInterface
-	turns   *semaphore.Weighted
+	turns   *turns
 
 	// Guard themselves.
 	answers *lru.Cache[[sha256.Size]byte, answer]
@@ -99,7 +99,7 @@ func NewReviewer(config ReviewConfig) (*Reviewer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("token reviews of cluster %s: %w", config.Cluster, err)
 	}
-	return &Reviewer{config: config, http: through, reviews: reviews.TokenReviews(), turns: semaphore.NewWeighted(mostReviews), answers: answers}, nil
+	return &Reviewer{config: config, http: through, reviews: reviews.TokenReviews(), turns: newTurns(mostReviews, mostReviewsFrom), answers: answers}, nil
 }
 
 // Close lets go of connections to the API server that nobody uses. A Reviewer goes on to work after it.
@@ -165,10 +165,11 @@ func (r *Reviewer) ask(ctx context.Context, hash [sha256.Size]byte, token string
 
 // review asks in turn. What it gives does not have the token in it, nor do its errors.
 func (r *Reviewer) review(ctx context.Context, token string) (answer, error) {
-	if err := r.turns.Acquire(ctx, 1); err != nil {
+	done, err := r.turns.take(ctx, remote(ctx))
+	if err != nil {
 		return answer{}, fmt.Errorf("wait for a turn: %w", err)
 	}
-	defer r.turns.Release(1)
+	defer done()
 	review := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token, Audiences: []string{Audience}}}
 	got, err := r.reviews.Create(ctx, review, meta.CreateOptions{})
 	if err != nil {
