@@ -48,3 +48,16 @@ func TestTenantsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Whatever text is read as a viewpoint is the text that the viewpoint writes.
+func FuzzParseViewpoint(f *testing.F) {
+	for _, id := range []string{"gateway/fra/fra-1", "sidecar/fra/fra-1/grpc@acme+globex", "gateway/fra/fra-1@a%2Bb", "a/b/c@", "@", "//", "a/b/c@a@b", "a/b/c@%2f"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		v, err := world.ParseViewpoint(world.ViewpointID(text))
+		if err == nil && string(v.ID()) != text {
+			t.Errorf("%q was read as %+v, which writes as %q", text, v, v.ID())
+		}
+	})
+}
