@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,8 @@ type crowd struct {
 	left    atomic.Int64 // clients that are not synced yet, or have not got the change yet
 	arrived []atomic.Int64
 	names   []string
+	held    holdings
+	storm   atomic.Bool
 }
 
 func (c *crowd) do(ctx context.Context, o order) (answer, error) {
@@ -35,7 +38,8 @@ func (c *crowd) do(ctx context.Context, o order) (answer, error) {
 	case "connect":
 		c.size = o.Size
 		return answer{}, c.connect(ctx, o)
-	case "expect":
+	case "expect", "expect storm":
+		c.storm.Store(o.Do == "expect storm")
 		c.left.Store(int64(c.touched()))
 		return answer{}, nil
 	case "wait":
@@ -87,7 +91,12 @@ func (c *crowd) connect(ctx context.Context, o order) error {
 	for i := range c.size.Clients {
 		slots <- struct{}{}
 		c.ended.Go(func() {
-			if err := c.client(ctx, i, o, func() { <-slots }); err != nil && ctx.Err() == nil {
+			err := c.client(ctx, i, o, func() { <-slots })
+			for err != nil && ctx.Err() == nil && c.storm.Load() {
+				pause(ctx, rand.N(time.Second))
+				err = c.client(ctx, i, o, nil)
+			}
+			if err != nil && ctx.Err() == nil {
 				select {
 				case c.failed <- fmt.Errorf("client %d: %w", i, err):
 				default:
@@ -135,8 +144,12 @@ func (c *crowd) end() {
 // window is as large as a first answer, so that flow control is not what is measured.
 const window = 4 << 20
 
-// client is one client until ctx ends. connected is called when it has a stream.
+// client is one client until its stream ends. connected is called when it has one; without, the client has been there before.
 func (c *crowd) client(ctx context.Context, i int, o order, connected func()) error {
+	again := connected == nil
+	if again {
+		connected = func() {}
+	}
 	release := sync.OnceFunc(connected)
 	defer release()
 	conn, err := grpc.NewClient(o.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -159,11 +172,19 @@ func (c *crowd) client(ctx context.Context, i int, o order, connected func()) er
 	if err != nil {
 		return err
 	}
+	if again {
+		first = append(first, c.held.of(xds.TypeCluster)...)
+	}
 	if err := stream.SendMsg(first); err != nil {
 		return err
 	}
+	if again {
+		if err := stream.SendMsg(append(c.askEndpoints(), c.held.of(xds.TypeEndpoint)...)); err != nil {
+			return err
+		}
+	}
 	release()
-	return c.follow(i, stream)
+	return c.follow(i, stream, again)
 }
 
 // first asks for all clusters.
@@ -175,11 +196,16 @@ func (c *crowd) first(node *core.Node) ([]byte, error) {
 }
 
 // follow takes what comes.
-func (c *crowd) follow(i int, stream grpc.ClientStream) error {
-	var endpoints int
-	asked := false
+func (c *crowd) follow(i int, stream grpc.ClientStream, asked bool) error {
+	endpoints := 0
+	if asked {
+		endpoints = c.size.Services
+	}
 	for {
 		var r received
+		if i == 0 && !c.storm.Load() { // what comes back from a storm has not been seen by the others yet
+			r.holdings = &c.held
+		}
 		if err := stream.RecvMsg(&r); err != nil {
 			return err
 		}
@@ -247,6 +273,7 @@ func field(b []byte, number protowire.Number, s string) []byte {
 type received struct {
 	version, typ, nonce string
 	resources           int
+	holdings            *holdings // notes names and versions; nil where they are known
 }
 
 // raw is the clients' codec: it sends bytes as they are, and reads of a response only what a client needs to go on, so that
@@ -279,6 +306,9 @@ func (raw) Unmarshal(data mem.BufferSlice, v any) error {
 		switch number {
 		case 2:
 			r.resources++
+			if r.holdings != nil {
+				r.holdings.note(b)
+			}
 		case 1:
 			r.version = text(b)
 		case 4:
@@ -287,6 +317,9 @@ func (raw) Unmarshal(data mem.BufferSlice, v any) error {
 			r.nonce = text(b)
 		}
 		b = b[m:]
+	}
+	if r.holdings != nil {
+		r.holdings.settle(r.typ)
 	}
 	return nil
 }

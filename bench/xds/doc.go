@@ -7,4 +7,7 @@
 // clients cost is in cpu_ms_per_change_with_clients. Every client has a connection and a stream, subscribes as an Envoy does,
 // to all clusters and then to the endpoints of each by name, and acknowledges everything. A change is another weight for one
 // endpoint, in every viewpoint or in as many as -touch says.
+//
+// With -storm the server at the end loses all connections at once, and a change comes while they are gone; clients come back
+// within a second, say what they hold, and count as current when they have the change.
 package main

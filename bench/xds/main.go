@@ -20,6 +20,7 @@ type size struct {
 	Touch     int    `json:"touched_viewpoints"`
 	Changes   int    `json:"changes"`
 	Protocol  string `json:"protocol"`
+	Storm     bool   `json:"storm,omitempty"`
 	profile   string
 }
 
@@ -67,6 +68,7 @@ func parse(args []string, errs io.Writer) (s size, skipStock bool, format string
 	f.IntVar(&s.Touch, "touch", 0, "viewpoints that a change touches (default: all)")
 	f.IntVar(&s.Changes, "changes", 20, "changes, one after the other")
 	f.BoolVar(&skipStock, "skip-stock", false, "measure Meridian alone")
+	f.BoolVar(&s.Storm, "storm", false, "at the end, lose all clients at once and let them come back within a second (delta only)")
 	f.StringVar(&s.profile, "cpuprofile", "", "write a CPU profile of Meridian's server during the changes")
 	f.StringVar(&format, "o", "json", "json or table")
 	if err := f.Parse(args); err != nil {
@@ -78,6 +80,8 @@ func parse(args []string, errs io.Writer) (s size, skipStock bool, format string
 	switch {
 	case s.Protocol != "delta" && s.Protocol != "sotw":
 		err = fmt.Errorf("-protocol is %q, want delta or sotw", s.Protocol)
+	case s.Storm && s.Protocol != "delta":
+		err = fmt.Errorf("-storm is measured with -protocol delta")
 	case format != "json" && format != "table":
 		err = fmt.Errorf("-o is %q, want json or table", format)
 	case s.Clients < 1 || s.Services < 1 || s.Endpoints < 1 || s.Changes < 1 || s.Views < 1 || s.Views > s.Clients || s.Touch > s.Views:

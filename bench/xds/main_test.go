@@ -55,8 +55,23 @@ func TestOnlyTouchedViewpointsAreChanged(t *testing.T) {
 	}
 }
 
+func TestAllClientsComeBackFromAStorm(t *testing.T) {
+	var out, errs bytes.Buffer
+	args := []string{"-clients", "20", "-viewpoints", "2", "-services", "3", "-endpoints", "2", "-changes", "1", "-skip-stock", "-storm"}
+	if err := run(t.Context(), args, &out, &errs); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	var report result
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Meridian.StormLast <= 0 || report.Meridian.StormPeak <= 0 {
+		t.Errorf("%+v", report.Meridian)
+	}
+}
+
 func TestWrongFlagsAreRefused(t *testing.T) {
-	for _, args := range [][]string{{"-protocol", "rest"}, {"-o", "xml"}, {"-clients", "0"}, {"-viewpoints", "9", "-clients", "3"}, {"-nonsense"}} {
+	for _, args := range [][]string{{"-protocol", "rest"}, {"-o", "xml"}, {"-storm", "-protocol", "sotw"}, {"-clients", "0"}, {"-viewpoints", "9", "-clients", "3"}, {"-nonsense"}} {
 		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
 			t.Errorf("%v were taken", args)
 		}

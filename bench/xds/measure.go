@@ -21,6 +21,10 @@ type figures struct {
 	Heap         float64 `json:"heap_bytes_per_client"`
 	RSS          float64 `json:"rss_bytes_per_client"`
 	FirstSyncCPU float64 `json:"first_sync_cpu_ms"`
+	// StormLast is from the loss of all connections until the last client is current again, StormPeak the peak of the resident
+	// set meanwhile through what it was before.
+	StormLast float64 `json:"storm_last_ms,omitempty"`
+	StormPeak float64 `json:"storm_peak_rss_ratio,omitempty"`
 }
 
 // result is what the program prints.
@@ -108,7 +112,36 @@ func (t *trial) run(ctx context.Context) (*figures, error) {
 	if t.side == "bare" {
 		return f, nil
 	}
-	return f, t.changes(ctx, f)
+	if err := t.changes(ctx, f); err != nil || !t.size.Storm {
+		return f, err
+	}
+	return f, t.storm(f, serving.Address)
+}
+
+// storm loses all clients at once.
+func (t *trial) storm(f *figures, address string) error {
+	before, _, err := t.usage()
+	if err != nil {
+		return err
+	}
+	if _, err := t.clients.tell(order{Do: "expect storm"}); err != nil {
+		return err
+	}
+	lost, err := t.server.tell(order{Do: "storm", Address: address})
+	if err != nil {
+		return err
+	}
+	got, err := t.clients.tell(order{Do: "wait"})
+	if err != nil {
+		return err
+	}
+	after, _, err := t.usage()
+	if err != nil {
+		return err
+	}
+	f.StormLast = ms(time.Duration(slices.Max(got.Arrivals) - lost.At))
+	f.StormPeak = float64(after.Peak) / float64(before.RSS)
+	return nil
 }
 
 // settle is how long acknowledgements may take to be worked in before the next change is made.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -23,6 +24,7 @@ type meridian struct {
 	cache     *cache.Cache
 	server    *serve.Server
 	snapshots []*xds.Snapshot
+	sweeping  sync.Once
 }
 
 func viewpoint(name string) world.Viewpoint {
@@ -62,7 +64,7 @@ func (m *meridian) listener(l net.Listener) net.Listener { return m.server.Liste
 
 func (m *meridian) serve(ctx context.Context, g *grpc.Server) {
 	m.server.Register(g)
-	go func() { _ = m.server.Run(ctx) }() // ends with the process
+	m.sweeping.Do(func() { go func() { _ = m.server.Run(ctx) }() }) // ends with ctx
 }
 
 // change makes the resource anew and puts it into each touched viewpoint's snapshot, as xds/build does.

@@ -43,6 +43,8 @@ func (h *host) do(ctx context.Context, o order) (answer, error) {
 		h.weight++
 		at, err := h.side.change(h.weight + 1)
 		return answer{At: at.UnixNano()}, err
+	case "storm":
+		return h.storm(ctx, o)
 	case "usage", "usage after collection":
 		u, err := used(o.Do != "usage")
 		return answer{Usage: u}, err
@@ -77,11 +79,31 @@ func (h *host) serve(ctx context.Context, o order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ctx, h.cancel = context.WithCancel(ctx)
+	return h.listen(ctx, "127.0.0.1:0")
+}
+
+// storm loses all connections, makes a change, and listens again where it did.
+func (h *host) storm(ctx context.Context, o order) (answer, error) {
+	if err := resetPeak(); err != nil {
+		return answer{}, err
+	}
+	at := time.Now()
+	h.grpc.Stop()
+	<-h.ended
+	h.weight++
+	if _, err := h.side.change(h.weight + 1); err != nil {
+		return answer{}, err
+	}
+	_, err := h.listen(ctx, o.Address)
+	return answer{At: at.UnixNano()}, err
+}
+
+func (h *host) listen(ctx context.Context, address string) (string, error) {
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return "", err
 	}
-	ctx, h.cancel = context.WithCancel(ctx)
 	h.grpc = grpc.NewServer(h.side.options()...)
 	h.side.serve(ctx, h.grpc)
 	h.ended = make(chan error, 1)

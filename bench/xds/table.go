@@ -31,6 +31,10 @@ func (r *result) table(out io.Writer) error {
 	} {
 		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t\n", row.name, row.stock, row.ours, row.factor)
 	}
+	if r.Size.Storm {
+		fmt.Fprintf(w, "storm: all current again after, ms\t%.1f\t%.1f\t\t\n", stock.StormLast, r.Meridian.StormLast)
+		fmt.Fprintf(w, "storm: peak resident set through before\t%.2f\t%.2f\t\t\n", stock.StormPeak, r.Meridian.StormPeak)
+	}
 	fmt.Fprintf(w, "heap a bare gRPC stream, KB\t\t%.1f\t\t\n", r.Bare/1000)
 	fmt.Fprintf(w, "heap a client beyond that, KB\t\t%.1f\t\t\n", r.Beyond/1000)
 	return w.Flush()

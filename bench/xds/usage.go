@@ -15,6 +15,7 @@ type usage struct {
 	Alloc uint64        `json:"alloc"` // bytes allocated since the start
 	Heap  uint64        `json:"heap"`  // bytes in use after a collection
 	RSS   uint64        `json:"rss"`
+	Peak  uint64        `json:"peak"` // of RSS, since it was last reset
 }
 
 // used reads this process's usage; collect first clears what is no longer in use.
@@ -29,21 +30,29 @@ func used(collect bool) (usage, error) {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
 		return usage{}, fmt.Errorf("getrusage: %w", err)
 	}
-	rss, err := resident()
-	return usage{CPU: time.Duration(r.Utime.Nano() + r.Stime.Nano()), Alloc: m.TotalAlloc, Heap: m.HeapAlloc, RSS: rss}, err
+	u := usage{CPU: time.Duration(r.Utime.Nano() + r.Stime.Nano()), Alloc: m.TotalAlloc, Heap: m.HeapAlloc}
+	var err error
+	if u.RSS, err = memory("VmRSS"); err != nil {
+		return u, err
+	}
+	u.Peak, err = memory("VmHWM")
+	return u, err
 }
 
-// resident is the process's resident set in bytes.
-func resident() (uint64, error) {
+// memory is one of the sizes that the kernel knows of this process, in bytes.
+func memory(name string) (uint64, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
 		var kib uint64
-		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &kib); err == nil {
+		if _, err := fmt.Sscanf(line, name+": %d kB", &kib); err == nil {
 			return kib << 10, nil
 		}
 	}
-	return 0, fmt.Errorf("/proc/self/status has no VmRSS")
+	return 0, fmt.Errorf("/proc/self/status has no %s", name)
 }
+
+// resetPeak lets the peak of the resident set begin anew (proc(5), clear_refs).
+func resetPeak() error { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }

@@ -437,6 +437,11 @@ func TestStateOfTheWorldSession(t *testing.T) {
 			all(eds, "", "a").answers("E#1 a=1"), all(eds, "1", "a"),
 			all(eds, "1", "a", "b").answers("E#2 b=1"),
 		},
+		"the empty name asks for nothing": {
+			update("E:a=1"),
+			all(eds, "", "a").answers("E#1 a=1"), all(eds, "1", ""),
+			update("E:a=2"),
+		},
 		"an answer to an older response is passed over": {
 			update("C:a=1"),
 			all(cds, "").answers("C#1 a=1"), all(cds, "0"),

@@ -38,8 +38,9 @@ func (s *subscription) open(asked *names) {
 	s.add(asked)
 }
 
-// add subscribes to names.
+// add subscribes to names. The empty one, by which some clients say that they want nothing any more, is none.
 func (s *subscription) add(asked *names) {
+	asked = s.table.without(asked, "")
 	if asked.has(wildcard) {
 		s.all = true
 		asked = s.table.without(asked, wildcard)
