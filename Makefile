@@ -21,7 +21,8 @@ bench: ## Run the benchmarks; bench/RESULTS.md keeps the ones that matter
 build: ## Build bin/meridian
 	@go build -trimpath -ldflags '$(LDFLAGS)' -o bin/meridian ./cmd/meridian
 
-tools: envoy kubernetes ## Put all that tests run against into .tools
+tools: kubernetes ## Put all that tests run against into .tools
+	@internal/tools/envoy.sh 1.40.0 1.38.3 1.36.4
 
 envoy: ## Put the real Envoy into .tools; ENVOY_VERSIONS="1.36.4 1.38.3" for others
 	@internal/tools/envoy.sh $(ENVOY_VERSIONS)

@@ -108,5 +108,9 @@ const (
 	HeaderReason  = "x-meridian-reason"
 )
 
+// LuaClearRoute is the only program that Meridian gives a proxy: it makes an Envoy that cannot be told otherwise choose the
+// route anew.
+const LuaClearRoute = "function envoy_on_request(handle)\n  handle:clearRouteCache()\nend\n"
+
 // MetadataNamespace is where endpoints of a ClassCluster say their cluster, region and reason.
 const MetadataNamespace = "meridian"

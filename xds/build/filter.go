@@ -7,7 +7,6 @@ import (
 	mutation "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	matching "github.com/envoyproxy/go-control-plane/envoy/extensions/common/matching/v3"
-	setstate "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	buffer "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/buffer/v3"
 	composite "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/composite/v3"
 	extauthz "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
@@ -16,10 +15,7 @@ import (
 	headermetadata "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
 	jsonmetadata "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/json_to_metadata/v3"
 	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
-	filterstate "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_filter_state/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	geocommon "github.com/envoyproxy/go-control-plane/envoy/extensions/geoip_providers/common/v3"
-	maxmind "github.com/envoyproxy/go-control-plane/envoy/extensions/geoip_providers/maxmind/v3"
 	stringmatch "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -37,7 +33,7 @@ func (b *builder) httpFilters(c *collector, openAI bool) []*hcm.HttpFilter {
 		filters = append(filters, b.bufferBody(c), readModel(c), modelToHeader(c))
 	}
 	filters = append(filters, b.groupFilters(c)...)
-	return append(filters, rerouted(c), httpFilter(c, "envoy.filters.http.router", &router.Router{SuppressEnvoyHeaders: true}))
+	return append(filters, b.rerouted(c), httpFilter(c, "envoy.filters.http.router", &router.Router{SuppressEnvoyHeaders: true}))
 }
 
 func httpFilter(c *collector, name string, config proto.Message) *hcm.HttpFilter {
@@ -63,9 +59,8 @@ func appendHeader(key, value string) *mutation.HeaderMutation {
 func (b *builder) locate(c *collector) []*hcm.HttpFilter {
 	switch l := b.gateway.Spec.Location; l.Source {
 	case policies.LocationGeoIP:
-		provider := &maxmind.MaxMindConfig{CountryDbPath: l.Database, CommonProviderConfig: &geocommon.CommonGeoipProviderConfig{
-			GeoFieldKeys: &geocommon.CommonGeoipProviderConfig_GeolocationFieldKeys{Country: xds.HeaderCountry}}}
-		return []*hcm.HttpFilter{httpFilter(c, "envoy.filters.http.geoip", &geoip.Geoip{Provider: extension("envoy.geoip_providers.maxmind", c.any(provider))})}
+		provider := extension("envoy.geoip_providers.maxmind", c.any(b.geoProvider(l.Database)))
+		return []*hcm.HttpFilter{httpFilter(c, "envoy.filters.http.geoip", &geoip.Geoip{Provider: provider})}
 	case policies.LocationGeoService:
 		// Where the service can't be asked the location is unknown, and what that means is for the rules to say.
 		return []*hcm.HttpFilter{httpFilter(c, "envoy.filters.http.ext_authz", &extauthz.ExtAuthz{
@@ -146,14 +141,5 @@ func (d dimension) set(c *collector, group string) *match.Matcher_OnMatch {
 func rememberPinned(c *collector) *hcm.HttpFilter {
 	return httpFilter(c, "envoy.filters.http.header_to_metadata", &headermetadata.Config{RequestRules: []*headermetadata.Config_Rule{{
 		Header: xds.HeaderPinned, OnHeaderPresent: &headermetadata.Config_KeyValuePair{MetadataNamespace: xds.MetadataNamespace, Key: "pinned"},
-	}}})
-}
-
-// rerouted makes Envoy choose the route anew, now that the headers that decide are set.
-func rerouted(c *collector) *hcm.HttpFilter {
-	return httpFilter(c, "envoy.filters.http.set_filter_state", &filterstate.Config{ClearRouteCache: true, OnRequestHeaders: []*setstate.FilterStateValue{{
-		Key:        &setstate.FilterStateValue_ObjectKey{ObjectKey: "meridian.admitted"},
-		Value:      &setstate.FilterStateValue_FormatString{FormatString: &core.SubstitutionFormatString{Format: &core.SubstitutionFormatString_TextFormatSource{TextFormatSource: &core.DataSource{Specifier: &core.DataSource_InlineString{InlineString: "yes"}}}}},
-		FactoryKey: "envoy.string",
 	}}})
 }

@@ -34,12 +34,24 @@ func load(t testing.TB, path string) (*world.World, []*xds.Snapshot) {
 	return w, snapshots
 }
 
+// snapshotOf finds a viewpoint's.
+func snapshotOf(t testing.TB, snapshots []*xds.Snapshot, v world.ViewpointID) *xds.Snapshot {
+	t.Helper()
+	i := slices.IndexFunc(snapshots, func(s *xds.Snapshot) bool { return s.Viewpoint == v })
+	if i < 0 {
+		t.Fatalf("no snapshot of %s", v)
+	}
+	return snapshots[i]
+}
+
 func worldOf(set *policies.Set) *world.World {
 	facts := []world.Fact{world.PoliciesLoaded{Set: set}}
 	for _, c := range set.Clusters {
 		for _, role := range []policies.Role{policies.RoleGateway, policies.RoleSidecar} {
 			facts = append(facts, world.ViewpointSeen{Viewpoint: world.Viewpoint{Role: role, Region: c.Spec.Region, Cluster: c.Metadata.Name}})
 		}
+		old := world.Viewpoint{Role: policies.RoleGateway, Region: c.Spec.Region, Cluster: c.Metadata.Name, Dialect: world.DialectEnvoy136}
+		facts = append(facts, world.ViewpointSeen{Viewpoint: old})
 	}
 	var writer world.Writer
 	w, _ := writer.Commit(facts)

@@ -35,6 +35,11 @@ func filterFaults(m mesh) map[string]faulty {
 		"Lua": {m.http(func(h *hcm.HttpConnectionManager) {
 			h.HttpFilters = append([]*hcm.HttpFilter{h.HttpFilters[0], {Name: "lua", ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: pack(&lua.Lua{})}}}, h.HttpFilters[1:]...)
 		}), []Code{NotAnalysable}},
+		"Lua that is not ours": {m.http(func(h *hcm.HttpConnectionManager) {
+			h.HttpFilters = slices.DeleteFunc(h.HttpFilters, func(f *hcm.HttpFilter) bool { return f.Name == "envoy.filters.http.set_filter_state" })
+			h.HttpFilters = slices.Insert(h.HttpFilters, len(h.HttpFilters)-1, &hcm.HttpFilter{Name: "lua", ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: pack(&lua.Lua{
+				DefaultSourceCode: &core.DataSource{Specifier: &core.DataSource_InlineString{InlineString: xds.LuaClearRoute + "--"}}})}})
+		}), []Code{NotAnalysable}},
 		"filter switched off":        {m.http(func(h *hcm.HttpConnectionManager) { h.HttpFilters[0].Disabled = true }), []Code{NotAnalysable}},
 		"country in the wrong group": {m.tables("meridian.country", func(x *match.Matcher) { exact(x)["DE"] = other(x) }), []Code{OutsideBoundary, WrongClass}},
 		"country missing":            {m.tables("meridian.country", func(x *match.Matcher) { delete(exact(x), "FR") }), []Code{OutsideBoundary, WrongClass}},

@@ -200,7 +200,7 @@ func (m mesh) tables(filter string, fault func(*match.Matcher)) *xds.Snapshot {
 // Each fault is put into a snapshot that is otherwise right; the check must find just the kinds of violation that it is.
 func TestFaultsAreFound(t *testing.T) {
 	w, snapshots := load(t, "testdata/mesh.yaml")
-	m := mesh{t, w, snapshots[0], snapshots[1]}
+	m := mesh{t, w, snapshotOf(t, snapshots, "gateway/frankfurt/fra-1"), snapshotOf(t, snapshots, "gateway/virginia/iad-1")}
 	count := 0
 	for _, faults := range []map[string]faulty{assignmentFaults(m), clusterFaults(m), routeFaults(m), filterFaults(m), innerFaults(m), eastWestFaults(m)} {
 		for name, c := range faults {

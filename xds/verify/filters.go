@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	headermutation "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_mutation/v3"
 	headermetadata "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
 	jsonmetadata "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/json_to_metadata/v3"
+	lua "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
 	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	filterstate "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/set_filter_state/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -68,6 +70,7 @@ func readFilter(config *anypb.Any) (filter, error) {
 	}
 	var matched matching.ExtensionWithMatcher
 	var state filterstate.Config
+	var program lua.Lua
 	switch {
 	case unpackAny(config, &matched):
 		if !unpackAny(matched.GetExtensionConfig().GetTypedConfig(), &composite.Composite{}) || matched.GetXdsMatcher() == nil {
@@ -82,6 +85,11 @@ func readFilter(config *anypb.Any) (filter, error) {
 			}
 		}
 		return filter{config: &state}, nil
+	case unpackAny(config, &program):
+		if program.GetDefaultSourceCode().GetInlineString() != xds.LuaClearRoute {
+			return filter{}, fmt.Errorf("%w: a program that is not ours", errNotAnalysable)
+		}
+		return filter{config: &program}, nil
 	}
 	return filter{}, fmt.Errorf("%w: type %s", errNotAnalysable, typeOf(config.GetTypeUrl()))
 }
@@ -108,6 +116,8 @@ func (c chain) choosesAnew() bool {
 		switch m := f.config.(type) {
 		case *filterstate.Config:
 			anew = anew || m.GetClearRouteCache()
+		case *lua.Lua:
+			anew = true // readFilter takes no other program
 		case *headermutation.HeaderMutation, *geoip.Geoip, *extauthz.ExtAuthz, *matching.ExtensionWithMatcher:
 			anew = false
 		}
@@ -161,7 +171,8 @@ func (f filter) run(s subject, h *headers) error {
 		if err != nil {
 			return err
 		}
-		setCountry(h, p.GetCommonProviderConfig().GetGeoFieldKeys().GetCountry(), s)
+		keys := p.GetCommonProviderConfig()
+		setCountry(h, cmp.Or(keys.GetGeoFieldKeys().GetCountry(), keys.GetGeoHeadersToAdd().GetCountry()), s)
 	case *extauthz.ExtAuthz:
 		setCountry(h, xds.HeaderCountry, s)
 	case *matching.ExtensionWithMatcher:

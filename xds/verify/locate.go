@@ -23,7 +23,7 @@ func (k *walk) located(name string, m *hcm.HttpConnectionManager, c chain) bool 
 		switch f := f.config.(type) {
 		case *geoip.Geoip:
 			p, err := provider(f)
-			if l := k.gateway.Spec.Location; err != nil || l.Source != policies.LocationGeoIP || p.GetCountryDbPath() != l.Database || p.GetCityDbPath() != "" {
+			if l := k.gateway.Spec.Location; err != nil || l.Source != policies.LocationGeoIP || p.GetCountryDbPath()+p.GetCityDbPath() != l.Database { // one of them is set
 				why = "it reads another database than the Gateway names"
 			}
 		case *extauthz.ExtAuthz:

@@ -68,8 +68,10 @@ envoy.config.common.mutation_rules.v3.HeaderMutation remove append remove_on_mat
 envoy.config.common.mutation_rules.v3.HeaderMutation.RemoveOnMatch key_matcher
 envoy.extensions.filters.http.geoip.v3.Geoip provider
 envoy.extensions.geoip_providers.maxmind.v3.MaxMindConfig country_db_path city_db_path common_provider_config
-envoy.extensions.geoip_providers.common.v3.CommonGeoipProviderConfig geo_field_keys
+envoy.extensions.geoip_providers.common.v3.CommonGeoipProviderConfig geo_field_keys geo_headers_to_add
 envoy.extensions.geoip_providers.common.v3.CommonGeoipProviderConfig.GeolocationFieldKeys country
+envoy.extensions.geoip_providers.common.v3.CommonGeoipProviderConfig.GeolocationHeadersToAdd country
+envoy.extensions.filters.http.lua.v3.Lua default_source_code
 envoy.extensions.filters.http.ext_authz.v3.ExtAuthz grpc_service transport_api_version failure_mode_allow
 envoy.config.core.v3.GrpcService envoy_grpc timeout initial_metadata
 envoy.config.core.v3.GrpcService.EnvoyGrpc cluster_name

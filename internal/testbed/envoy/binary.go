@@ -26,23 +26,31 @@ func Binary() (string, error) {
 		}
 		return path, nil
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find Envoy: %w", err)
-	}
-	for {
-		path := filepath.Join(dir, ".tools", "envoy", DefaultVersion, "envoy")
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			break
-		}
-		dir = parent
+	path, err := BinaryOf(DefaultVersion)
+	if err == nil {
+		return path, nil
 	}
 	if path, err := exec.LookPath("envoy"); err == nil {
 		return path, nil
 	}
 	return "", ErrNoBinary
+}
+
+// BinaryOf finds the Envoy of a version in .tools of this or an enclosing folder.
+func BinaryOf(version string) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find Envoy: %w", err)
+	}
+	for {
+		path := filepath.Join(dir, ".tools", "envoy", version, "envoy")
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("no Envoy %s in .tools: run `make tools`", version)
+		}
+		dir = parent
+	}
 }

@@ -20,6 +20,8 @@ type Config struct {
 	Bootstrap []byte
 	// Admin is where the bootstrap puts the admin interface. Required.
 	Admin netip.AddrPort
+	// Version is that of the Envoy to run. Default: what Binary finds.
+	Version string
 	// LogLevel is trace, debug, info, warning, error or critical. Default "warning".
 	LogLevel string
 	// ComponentLog sets levels for single components, as "upstream:debug,router:trace".
@@ -39,6 +41,13 @@ func (c Config) args(bootstrap string) []string {
 		args = append(args, "--component-log-level", c.ComponentLog)
 	}
 	return args
+}
+
+func (c Config) binary() (string, error) {
+	if c.Version == "" {
+		return Binary()
+	}
+	return BinaryOf(c.Version)
 }
 
 // Process is one running Envoy.
@@ -65,7 +74,7 @@ func Start(ctx context.Context, config Config) (*Process, error) {
 
 // launch starts the process in a folder of its own.
 func launch(config Config) (*Process, error) {
-	binary, err := Binary()
+	binary, err := config.binary()
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,8 @@ type Cluster struct {
 	Network byte
 	// Servers is how many model servers it has.
 	Servers int
+	// Envoy is the version of its gateway. Default: the one that tests run.
+	Envoy string
 }
 
 const (

@@ -170,7 +170,7 @@ func (c *Member) startGateway(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.gateway, err = envoy.Start(ctx, envoy.Config{Bootstrap: config, Admin: c.Admin})
+	c.gateway, err = envoy.Start(ctx, envoy.Config{Bootstrap: config, Admin: c.Admin, Version: c.Envoy})
 	return err
 }
 
