@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -174,11 +173,7 @@ func remote(ctx context.Context) netip.Addr {
 	if !ok {
 		return netip.Addr{}
 	}
-	a, ok := p.Addr.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	return a.AddrPort().Addr().Unmap()
+	return addressOf(p.Addr)
 }
 
 // Stats are counts of checks since the start, by outcome.

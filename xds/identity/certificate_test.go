@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -76,30 +77,73 @@ func TestPlaintextAsksNobody(t *testing.T) {
 	}
 }
 
-// Slow peers that come again as soon as they are cut off fill every slot, and the ones that hurry are served all the same.
+// soon dials again at once, and calls wait for that.
+var soon = []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.WaitForReady(true)),
+	grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 20 * time.Second, Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}})}
+
+// from dials from an address.
+func from(address string) grpc.DialOption {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	return grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", to) })
+}
+
+// Slow peers that come again as soon as they are cut off take all that their address may have. The ones that hurry are
+// served all the same: at once from another address, and from the same one when the slow have used up their patience.
 func TestSlowHandshakesHoldNobodyUp(t *testing.T) {
-	const slots, slow = 4, 16
+	for name, c := range map[string]struct {
+		address  string
+		patience time.Duration
+	}{
+		"from another address": {"127.0.0.2", time.Hour},
+		"from the same":        {"127.0.0.1", 20 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const share, slow = 2, 16
+			fra := newAuthority(t, "fra-1.meridian")
+			p := openPort(t, map[string]*authority.Authority{"fra-1.meridian": fra}, func(files *identity.TLS, _ *identity.Config) {
+				files.MostHandshakes, files.MostWaiting, files.Patience, files.Timeout = 2*share, 2*slow, c.patience, 30*time.Second
+			})
+			for range slow {
+				run(t, func(ctx context.Context) error { return dawdle(ctx, p.address) })
+			}
+			until(t, "slow handshakes fill their share", func() bool { s := p.credentials.Stats(); return s.InFlight == share && s.Waiting > share })
+			config := p.clientTLS(t, fra, authority.Leaf{IDs: []string{"spiffe://fra-1.meridian/gateway"}})
+			for range 10 {
+				if _, err := claim(t, p.dial(t, config, append(soon, from(c.address))...), "gateway/frankfurt/fra-1"); err != nil {
+					t.Fatal(err)
+				}
+				if s := p.credentials.Stats(); s.InFlight > 2*share {
+					t.Errorf("%d handshakes in flight, at most %d are meant to be", s.InFlight, 2*share)
+				}
+			}
+			if s := p.credentials.Stats(); (s.Evicted > 0) != (c.address == "127.0.0.1") || s.Succeeded < 10 {
+				t.Errorf("counted %+v", s)
+			}
+		})
+	}
+}
+
+// However many come at once, each has its turn, and none is cut off for the others' sake while it does what it can.
+func TestAStormIsWorkedThrough(t *testing.T) {
 	fra := newAuthority(t, "fra-1.meridian")
 	p := openPort(t, map[string]*authority.Authority{"fra-1.meridian": fra}, func(files *identity.TLS, _ *identity.Config) {
-		files.MostHandshakes, files.MostWaiting, files.Patience, files.Timeout = slots, 2*slow, 20*time.Millisecond, 30*time.Second
+		files.MostHandshakes, files.Patience, files.Timeout = 8, 10*time.Second, time.Minute
 	})
-	for range slow {
-		run(t, func(ctx context.Context) error { return dawdle(ctx, p.address) })
-	}
-	until(t, "slow handshakes fill every slot", func() bool { return p.credentials.Stats().InFlight == slots })
 	config := p.clientTLS(t, fra, authority.Leaf{IDs: []string{"spiffe://fra-1.meridian/gateway"}})
-	soon := grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}})
-	for range 10 {
-		conn := p.dial(t, config, soon, grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
-		if _, err := claim(t, conn, "gateway/frankfurt/fra-1"); err != nil {
-			t.Fatal(err)
-		}
-		if s := p.credentials.Stats(); s.InFlight > slots {
-			t.Errorf("%d handshakes in flight, at most %d are meant to be", s.InFlight, slots)
-		}
+	var clients errgroup.Group
+	const storm = 300
+	for range storm {
+		conn := p.dial(t, config)
+		clients.Go(func() error {
+			_, err := claim(t, conn, "gateway/frankfurt/fra-1")
+			return err
+		})
 	}
-	if s := p.credentials.Stats(); s.Evicted == 0 || s.Succeeded < 10 {
-		t.Errorf("counted %+v: slow handshakes should have given way", s)
+	if err := clients.Wait(); err != nil {
+		t.Error(err)
+	}
+	if s := p.credentials.Stats(); s.Succeeded != storm || s.Evicted+s.Refused+s.Failed > 0 {
+		t.Errorf("counted %+v", s)
 	}
 }
 
@@ -137,7 +181,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			t.Errorf("read %d bytes from a port that should have hung up", n)
 		}
 	}
-	until(t, "nothing is in flight", func() bool { s := p.credentials.Stats(); return s.InFlight+s.Waiting == 0 })
+	until(t, "nothing is in flight", func() bool { s := p.credentials.Stats(); return s.InFlight+s.Waiting == 0 && s.Failed+s.Refused == 8 })
 	if s := p.credentials.Stats(); s.Refused < 6 || s.Failed+s.Refused != 8 {
 		t.Errorf("counted %+v: of 8 silent connections one has a slot and one waits", s)
 	}

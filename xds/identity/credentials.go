@@ -22,13 +22,14 @@ type TLS struct {
 	ClientCAs map[string]string
 	// ClientCADir is a folder with further bundles, a file TRUST-DOMAIN.pem each.
 	ClientCADir string
-	// MostHandshakes is how many are made at a time; further connections wait in line. Default 1024.
+	// MostHandshakes is how many are made at a time, half of them at most from one address; further connections wait in
+	// line. More would only keep each other waiting. Default 256.
 	MostHandshakes int
 	// MostWaiting is how long that line is at most; further connections are closed. Default 16384.
 	MostWaiting int
-	// Timeout is how long a connection may take, in line and in its handshake, until it is ready for HTTP/2. Default 10s.
+	// Timeout is how long a connection may take, in line and in its handshake, until it is ready for HTTP/2. Default 15s.
 	Timeout time.Duration
-	// Patience is how long a peer may keep a handshake waiting while others are in line. Default 500ms.
+	// Patience is how long a peer may keep a handshake waiting while others are in line. Default 1s.
 	Patience time.Duration
 	// Poll is the time between looks at the files; a change is taken up when two looks saw the same. Default 500ms.
 	Poll time.Duration
@@ -38,10 +39,10 @@ type TLS struct {
 }
 
 func (t *TLS) setDefaults() {
-	t.MostHandshakes = cmp.Or(max(t.MostHandshakes, 0), 1024)
+	t.MostHandshakes = cmp.Or(max(t.MostHandshakes, 0), 256)
 	t.MostWaiting = cmp.Or(max(t.MostWaiting, 0), 16<<10)
-	t.Timeout = cmp.Or(max(t.Timeout, 0), 10*time.Second)
-	t.Patience = cmp.Or(max(t.Patience, 0), 500*time.Millisecond)
+	t.Timeout = cmp.Or(max(t.Timeout, 0), 15*time.Second)
+	t.Patience = cmp.Or(max(t.Patience, 0), time.Second)
 	t.Poll = cmp.Or(max(t.Poll, 0), 500*time.Millisecond)
 	t.Log = cmp.Or(t.Log, slog.Default())
 }
@@ -146,7 +147,7 @@ type TLSStats struct {
 func (c *Credentials) Stats() TLSStats {
 	return TLSStats{
 		Succeeded: c.succeeded.Load(), Failed: c.handshakeErrs.Load(), Evicted: c.gate.evicted.Load(), Refused: c.gate.refused.Load(),
-		InFlight: len(c.gate.slots), Waiting: len(c.gate.line),
+		InFlight: int(c.gate.inFlight.Load()), Waiting: len(c.gate.line),
 		Reloads: c.reloads.Load(), ReloadsFailed: c.reloadErrs.Load(), Expires: c.current.Load().expires,
 	}
 }

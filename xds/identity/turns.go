@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// turns bound what is asked of an API server at a time, in all and from one address: whoever sends token after token waits
-// for their own answers, and not others for theirs.
+// turns bound what is done at a time, in all and for one address: whoever asks for more waits for themselves, and does not
+// keep others from it.
 type turns struct {
 	// Set once. The semaphore guards itself.
 	all  *semaphore.Weighted
