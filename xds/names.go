@@ -56,6 +56,10 @@ func TCPListener(gateway policies.GatewayName, listener string, service policies
 // EastWestListener is the listener for other clusters' gateways.
 const EastWestListener = "east-west"
 
+// GRPCListener is the listener that gRPC clients without a proxy ask for, and its route configuration: they dial
+// xds:///SERVICE.
+func GRPCListener(service policies.ServiceName) string { return string(service) }
+
 // TCPServerName is the TLS server name by which one gateway asks another for a TCP service, on behalf of a class. Names of
 // rules and services have no dots, so it reads back unambiguously.
 func TCPServerName(service policies.ServiceName, class world.ClassID) string {

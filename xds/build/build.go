@@ -144,7 +144,12 @@ func sameVersions(a, b *xds.Snapshot) bool {
 // frame builds everything but endpoints.
 func (b *builder) frame() (*frame, error) {
 	b.dims = dimensions(b.gateway, b.plan.Admission)
-	c, dialled := &collector{}, b.dialled()
+	c := &collector{}
+	if b.proxyless() {
+		b.grpcServices(c)
+		return &frame{resources: c.resources}, c.err
+	}
+	dialled := b.dialled()
 	b.secrets(c)
 	b.edge(c)
 	b.hops(c)

@@ -70,8 +70,11 @@ func (b *builder) classAssignment(c *collector, d *plan.Decision) {
 	if !ok {
 		return
 	}
+	if b.proxyless() && !callable(s) {
+		return
+	}
 	var pools []*world.Pool
-	if s.Spec.Protocol == policies.ProtocolTCP {
+	if s.Spec.Protocol == policies.ProtocolTCP || b.proxyless() {
 		pools = b.world.PoolsOf(d.Service)
 	}
 	if known, ok := b.memo.classes[d]; ok && slices.Equal(known.pools, pools) {
@@ -79,20 +82,31 @@ func (b *builder) classAssignment(c *collector, d *plan.Decision) {
 		c.keep(known.resource)
 		return
 	}
-	name := xds.ClassCluster(d.Service, d.Class)
-	out := &endpoint.ClusterLoadAssignment{ClusterName: name}
-	for _, rung := range ladder(d, s.Spec.Protocol != policies.ProtocolTCP) {
-		if b.reachable(rung.choice.Cluster) {
-			out.Endpoints = append(out.Endpoints, b.locality(s, rung))
-		}
-	}
-	r, err := xds.NewResource(xds.TypeEndpoint, name, out)
+	r, err := xds.NewResource(xds.TypeEndpoint, xds.ClassCluster(d.Service, d.Class), b.assignment(s, d))
 	if err != nil {
 		c.fail(err)
 		return
 	}
 	b.next.classes[d] = &classEndpoints{pools, r}
 	c.keep(r)
+}
+
+func (b *builder) assignment(s *policies.Service, d *plan.Decision) *endpoint.ClusterLoadAssignment {
+	if b.proxyless() {
+		return b.grpcAssignment(s, d)
+	}
+	out := &endpoint.ClusterLoadAssignment{ClusterName: xds.ClassCluster(d.Service, d.Class)}
+	for _, rung := range ladder(d, s.Spec.Protocol != policies.ProtocolTCP) {
+		if b.reachable(rung.choice.Cluster) {
+			out.Endpoints = append(out.Endpoints, b.locality(s, rung))
+		}
+	}
+	return out
+}
+
+// localityOf is a member cluster: its zone is the cluster's name, so that load reports say who served.
+func localityOf(choice *plan.Choice) *core.Locality {
+	return &core.Locality{Region: string(choice.Region), Zone: string(choice.Cluster)}
 }
 
 // rung is a choice at a priority. again says that it stands at priority 0 already.
@@ -128,11 +142,11 @@ func ladder(d *plan.Decision, repeat bool) []rung {
 	return append(serving, below...)
 }
 
-// locality is one member cluster: its zone is the cluster's name, so that load reports say who served.
+// locality is one member cluster.
 func (b *builder) locality(s *policies.Service, r rung) *endpoint.LocalityLbEndpoints {
 	choice := r.choice
 	out := &endpoint.LocalityLbEndpoints{
-		Locality:            &core.Locality{Region: string(choice.Region), Zone: string(choice.Cluster)},
+		Locality:            localityOf(choice),
 		Priority:            r.priority,
 		LoadBalancingWeight: uint32Value(max(choice.Share, 1)),
 	}

@@ -26,6 +26,7 @@ func Check(w *world.World, s *xds.Snapshot) []Violation {
 type walk struct {
 	viewpoint world.ViewpointID
 	here      policies.ClusterName
+	grpc      bool // the proxies are gRPC clients without a proxy
 	set       *policies.Set
 	gateway   *policies.Gateway
 	rules     *rulebook
@@ -53,7 +54,7 @@ func (k *walk) locateViewpoint() bool {
 		k.notAnalysable("", "no Gateway selects this viewpoint")
 		return false
 	}
-	k.here, k.gateway = v.Cluster, gateway
+	k.here, k.gateway, k.grpc = v.Cluster, gateway, v.Dialect == world.DialectGRPC
 	return true
 }
 

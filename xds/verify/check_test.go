@@ -50,8 +50,10 @@ func worldOf(set *policies.Set) *world.World {
 		for _, role := range []policies.Role{policies.RoleGateway, policies.RoleSidecar} {
 			facts = append(facts, world.ViewpointSeen{Viewpoint: world.Viewpoint{Role: role, Region: c.Spec.Region, Cluster: c.Metadata.Name}})
 		}
-		old := world.Viewpoint{Role: policies.RoleGateway, Region: c.Spec.Region, Cluster: c.Metadata.Name, Dialect: world.DialectEnvoy136}
-		facts = append(facts, world.ViewpointSeen{Viewpoint: old})
+		for _, dialect := range []world.Dialect{world.DialectEnvoy136, world.DialectGRPC} {
+			v := world.Viewpoint{Role: policies.RoleGateway, Region: c.Spec.Region, Cluster: c.Metadata.Name, Dialect: dialect}
+			facts = append(facts, world.ViewpointSeen{Viewpoint: v})
+		}
 	}
 	var writer world.Writer
 	w, _ := writer.Commit(facts)

@@ -18,6 +18,8 @@ func (k *walk) listeners() {
 	for _, name := range slices.Sorted(maps.Keys(k.config.listeners)) {
 		l := k.config.listeners[name]
 		switch {
+		case l.GetApiListener() != nil || k.grpc:
+			k.proxyless(name, l)
 		case l.GetInternalListener() != nil:
 		case name == xds.EastWestListener:
 			k.eastWest(l)

@@ -36,7 +36,7 @@ var vocabulary = func() map[protoreflect.FullName][]string {
 }()
 
 const listenerWords = `
-envoy.config.listener.v3.Listener name address filter_chains default_filter_chain internal_listener listener_filters per_connection_buffer_limit_bytes
+envoy.config.listener.v3.Listener name address api_listener filter_chains default_filter_chain internal_listener listener_filters per_connection_buffer_limit_bytes
 envoy.config.listener.v3.Listener.InternalListenerConfig
 envoy.config.listener.v3.ListenerFilter name typed_config
 envoy.config.listener.v3.FilterChain name filter_chain_match filters transport_socket
@@ -109,8 +109,11 @@ envoy.type.matcher.v3.HttpRequestHeaderMatchInput header_name
 const routeWords = `
 envoy.config.route.v3.RouteConfiguration name virtual_hosts validate_clusters max_direct_response_body_size_bytes
 envoy.config.route.v3.VirtualHost name domains matcher routes request_body_buffer_limit
-envoy.config.route.v3.Route name match route direct_response request_headers_to_add request_headers_to_remove response_headers_to_add response_headers_to_remove typed_per_filter_config
-envoy.config.route.v3.RouteMatch prefix path
+envoy.config.route.v3.Route name match route direct_response non_forwarding_action request_headers_to_add request_headers_to_remove response_headers_to_add response_headers_to_remove typed_per_filter_config
+envoy.config.route.v3.RouteMatch prefix path headers
+envoy.config.route.v3.HeaderMatcher name string_match
+envoy.config.route.v3.NonForwardingAction
+envoy.config.listener.v3.ApiListener api_listener
 envoy.config.route.v3.DirectResponseAction status body
 envoy.config.route.v3.RouteAction cluster weighted_clusters timeout idle_timeout retry_policy request_mirror_policies
 envoy.config.route.v3.RouteAction.RequestMirrorPolicy cluster
@@ -187,7 +190,7 @@ envoy.config.core.v3.BackoffStrategy *
 envoy.config.core.v3.HttpProtocolOptions *
 envoy.config.core.v3.Http1ProtocolOptions *
 envoy.config.core.v3.Http2ProtocolOptions *
-envoy.type.matcher.v3.StringMatcher exact prefix ignore_case
+envoy.type.matcher.v3.StringMatcher exact prefix contains ignore_case
 envoy.type.v3.Percent *
 google.protobuf.BoolValue *
 google.protobuf.Duration *
