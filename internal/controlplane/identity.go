@@ -70,14 +70,19 @@ func (p peers) options() []grpc.ServerOption {
 	}
 }
 
-// authenticate is nil over plaintext: a node is then who it says it is.
+// authenticate is nil over plaintext: a node is then who it says it is. Proxies of one cluster may share an identity, so
+// limits go by that and by where they are: one that misbehaves uses up nobody else's.
 func (p peers) authenticate() func(context.Context, world.Viewpoint) (string, error) {
 	if p.authenticator == nil {
 		return nil
 	}
 	return func(ctx context.Context, claimed world.Viewpoint) (string, error) {
 		who, err := p.authenticator.Check(ctx, claimed)
-		return who.Name(), err
+		name := who.Name()
+		if who.Account.Pod == "" && who.Address.IsValid() {
+			name += " at " + who.Address.String()
+		}
+		return name, err
 	}
 }
 
