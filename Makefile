@@ -3,7 +3,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 1m
 
-.PHONY: demo test lint bench build tools envoy kubernetes fuzz generate clean help
+.PHONY: demo test conformance lint bench build tools envoy kubernetes fuzz generate clean help
 
 demo: envoy build ## Run the demo: simulated regions, real Envoys, failures, under two minutes
 	@./bin/meridian demo $(DEMO_FLAGS)
@@ -11,6 +11,9 @@ demo: envoy build ## Run the demo: simulated regions, real Envoys, failures, und
 test: tools ## Run every test under the race detector, real Envoys included
 	go test -race -timeout 15m $$(go list ./... | grep -v /internal/e2e$$)
 	go test -race -timeout 15m ./internal/e2e # alone: it counts requests while clusters die
+
+conformance: ## Run the public xDS suite: XTH=path/to/xds-test-harness/xth (see docs/reference/conformance.md)
+	XTH=$(XTH) go test -count 1 -v -timeout 30m -run TestSuite ./internal/conformance
 
 lint: ## Check formatting and run the linters
 	@internal/tools/lint.sh

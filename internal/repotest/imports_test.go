@@ -60,6 +60,7 @@ var layers = map[string]layer{
 	"bench/...":            {[]string{everything}, ""},
 	"internal/demo":        {[]string{everything}, ""},
 	"internal/e2e":         {[]string{everything}, ""},
+	"internal/conformance": {[]string{everything}, ""},
 	"internal/repotest":    {nil, "it reads the repository as text"},
 	"internal/testbed":     {nil, testbed},
 	"internal/testbed/...": {[]string{"internal/testbed/..."}, testbed},
