@@ -143,7 +143,7 @@ func sameVersions(a, b *xds.Snapshot) bool {
 
 // frame builds everything but endpoints.
 func (b *builder) frame() (*frame, error) {
-	b.dims = dimensions(b.gateway, b.plan.Admission)
+	b.dims = dimensions(b.gateway, b.plan.Admission, b.viewpoint.Tenants)
 	c := &collector{}
 	if b.proxyless() {
 		b.grpcServices(c)

@@ -19,7 +19,7 @@ import (
 // crosses at most once, and only for classes that may be served here.
 func (b *builder) eastWest(c *collector) {
 	e := b.gateway.Spec.EastWest
-	if e == nil {
+	if e == nil || b.viewpoint.Tenants != world.AllTenants { // whose a request from another gateway is, nobody says
 		return
 	}
 	m := innerManager(c, xds.EastWestListener)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/meridian-mesh/meridian/policies"
+	"github.com/meridian-mesh/meridian/world"
 	"github.com/meridian-mesh/meridian/xds"
 )
 
@@ -91,7 +92,7 @@ func (b *builder) edgeRoutes(c *collector, name string, services []*policies.Ser
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		out.VirtualHosts = append(out.VirtualHosts, &route.VirtualHost{
 			Name: host, Domains: []string{host}, RequestBodyBufferLimit: wrapperspb.UInt64(uint64(b.gateway.Spec.MaxBodyBytes)),
-			Matcher: b.byPath(c, host, services),
+			Matcher: b.ofTenants(c, b.byPath(c, host, services)),
 		})
 	}
 	return out
@@ -103,6 +104,18 @@ const bodyPath = `/v1/(chat/completions|completions|embeddings|responses)([/?].*
 
 // modelHeader is what a model's name must look like to be looked up at all.
 const modelHeader = `[^\x00-\x1f\x7f]{1,256}`
+
+// ofTenants lets requests of the tenants pass that the proxies may serve, which is all of them for most.
+func (b *builder) ofTenants(c *collector, tree *match.Matcher) *match.Matcher {
+	refuse := then(c, foreignTenant.code, foreignTenant.route())
+	switch {
+	case b.viewpoint.Tenants == world.AllTenants:
+		return tree
+	case b.gateway.Spec.TenantHeader == "": // nobody says whose a request is
+		return onHeader(c, xds.HeaderTenantGroup, map[string]*match.Matcher_OnMatch{foreign: refuse}, refuse)
+	}
+	return onHeader(c, xds.HeaderTenantGroup, map[string]*match.Matcher_OnMatch{foreign: refuse}, nest(tree))
+}
 
 // byPath finds the service by path, on one host.
 func (b *builder) byPath(c *collector, host string, services []*policies.Service) *match.Matcher {

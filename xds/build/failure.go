@@ -30,6 +30,7 @@ var (
 	noCapacity      = failure{status: 429, code: "no_capacity", kind: "rate_limit_error", message: "Every cluster that may serve this request is full.", retryAfter: "1"}
 	noHealthy       = failure{status: 503, code: "no_healthy_cluster", kind: "server_error", message: "No cluster that may serve this request is healthy.", retryAfter: "1"}
 	unsatisfiable   = failure{status: 503, code: "residency_unsatisfiable", kind: "server_error", message: "No cluster inside the residency boundary of this request can serve it now, and none outside may."}
+	foreignTenant   = failure{status: 403, code: "tenant_not_served", kind: "permission_error", message: "This gateway does not serve the tenant of this request."}
 	unknownLocation = failure{status: 403, code: "unknown_location", kind: "permission_error", message: "The client's location can't be told, and a residency policy needs it."}
 )
 

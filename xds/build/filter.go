@@ -106,7 +106,7 @@ func modelToHeader(c *collector) *hcm.HttpFilter {
 func (b *builder) groupFilters(c *collector) []*hcm.HttpFilter {
 	var filters []*hcm.HttpFilter
 	for _, d := range b.dims {
-		if len(d.groups) > 0 {
+		if len(d.groups) > 0 && d.header != "" {
 			filters = append(filters, d.filter(c))
 		}
 	}

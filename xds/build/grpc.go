@@ -63,12 +63,26 @@ func (b *builder) grpcRoutes(s *policies.Service) []*route.Route {
 		labels = append(values(b.plan.Admission.Labels, func(g plan.LabelGroup) string { return string(g.Label) }), "")
 		routes = append(routes, refuseGRPC("several-labels", containsComma(h)))
 	}
+	if b.viewpoint.Tenants != world.AllTenants {
+		tenants = b.served()
+	}
 	for _, tenant := range tenants {
 		for _, label := range labels {
 			routes = append(routes, b.grpcRoute(s, policies.Tenant(tenant), policies.DataLabel(label)))
 		}
 	}
-	return routes
+	return append(routes, refuseGRPC("nobody-else"))
+}
+
+// served are the tenants that the clients may be, where that is not everybody; none where nothing says whose a request is.
+func (b *builder) served() []string {
+	var names []string
+	if b.gateway.Spec.TenantHeader != "" {
+		for _, t := range b.viewpoint.Tenants.List() {
+			names = append(names, string(t))
+		}
+	}
+	return names
 }
 
 func values[T any](groups []T, of func(T) string) []string {

@@ -21,7 +21,7 @@ import (
 // unknown country, without tenant or label: rules on the service itself pin them.
 func (b *builder) tcpOutcome(s *policies.Service) (plan.Outcome, bool) {
 	o := b.plan.Admission.Admit(s.Metadata.Name, "", "", "")
-	return o, o.Refusal == nil && o.Class != ""
+	return o, o.Refusal == nil && o.Class != "" && b.viewpoint.Tenants == world.AllTenants
 }
 
 // tcpListener listens for a TCP service. Where its connections are refused there is none.

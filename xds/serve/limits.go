@@ -9,6 +9,8 @@ import (
 type Limits struct {
 	// StreamsPerIdentity is how many streams one identity may have. Default 1,000.
 	StreamsPerIdentity int
+	// Viewpoints is how many viewpoints proxies may claim at a time, all together: each is planned for. Default 10,000.
+	Viewpoints int
 	// StreamsPerConnection is how many streams, of whatever service, one connection may have. Default 1,000.
 	StreamsPerConnection int
 	// Names is how many resources of one type a stream may name. Default 100,000.
@@ -26,6 +28,7 @@ type Limits struct {
 
 func (l *Limits) fill() {
 	orDefault(&l.StreamsPerIdentity, 1_000)
+	orDefault(&l.Viewpoints, 10_000)
 	orDefault(&l.StreamsPerConnection, 1_000)
 	orDefault(&l.Names, 100_000)
 	orDefault(&l.Types, 32)
@@ -41,7 +44,7 @@ type Rejection string
 const (
 	// RejectedIdentity: the node's claim is wrong, or not the peer's to make.
 	RejectedIdentity Rejection = "identity"
-	// RejectedStreams: the identity has too many streams.
+	// RejectedStreams: the identity has too many streams, or there are too many viewpoints.
 	RejectedStreams Rejection = "streams"
 	// RejectedNames: the stream names too many resources or types.
 	RejectedNames Rejection = "names"

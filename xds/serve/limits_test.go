@@ -12,6 +12,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/meridian-mesh/meridian/world"
 	"github.com/meridian-mesh/meridian/xds"
@@ -117,6 +118,18 @@ func TestOneIdentityHasSoManyStreams(t *testing.T) {
 			return false
 		}
 	})
+}
+
+func TestViewpointsAreBounded(t *testing.T) {
+	c := &cache.Cache{}
+	c.Publish(snapshot("C:a=1"), time.Now())
+	_, ads := running(t, Config{Cache: c, Limits: Limits{Viewpoints: 1}})
+	join(t, ads, "one", "", cds).gets("C a=1")
+	node := nodeOf("two")
+	node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{MetadataTenants: structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewStringValue("acme")}})}}
+	if _, err := delta(t, ads, node).Recv(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "@acme") {
+		t.Errorf("one viewpoint more: %v", err)
+	}
 }
 
 func TestAPeerGetsOnlyTheViewpointThatIsItsOwn(t *testing.T) {

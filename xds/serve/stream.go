@@ -178,6 +178,10 @@ func (s *Server) join(st *stream) error {
 	id := st.proxy.viewpoint.ID()
 	g := s.groups[id]
 	if g == nil {
+		if most := s.config.Limits.Viewpoints; len(s.groups) >= most {
+			s.config.OnRejected(RejectedStreams)
+			return status.Errorf(codes.ResourceExhausted, "%s would be one viewpoint more than the %d that are served", clip(string(id)), most)
+		}
 		g = s.newGroup(id)
 		s.groups[id] = g
 	}

@@ -26,7 +26,9 @@ func Check(w *world.World, s *xds.Snapshot) []Violation {
 type walk struct {
 	viewpoint world.ViewpointID
 	here      policies.ClusterName
-	grpc      bool // the proxies are gRPC clients without a proxy
+	whom      world.Tenants     // the proxies may serve
+	tenants   []policies.Tenant // the same as a list; nil is everybody
+	grpc      bool              // the proxies are gRPC clients without a proxy
 	set       *policies.Set
 	gateway   *policies.Gateway
 	rules     *rulebook
@@ -54,7 +56,8 @@ func (k *walk) locateViewpoint() bool {
 		k.notAnalysable("", "no Gateway selects this viewpoint")
 		return false
 	}
-	k.here, k.gateway, k.grpc = v.Cluster, gateway, v.Dialect == world.DialectGRPC
+	k.here, k.gateway, k.grpc, k.whom = v.Cluster, gateway, v.Dialect == world.DialectGRPC, v.Tenants
+	k.tenants = v.Tenants.List()
 	return true
 }
 

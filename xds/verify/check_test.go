@@ -50,6 +50,10 @@ func worldOf(set *policies.Set) *world.World {
 		for _, role := range []policies.Role{policies.RoleGateway, policies.RoleSidecar} {
 			facts = append(facts, world.ViewpointSeen{Viewpoint: world.Viewpoint{Role: role, Region: c.Spec.Region, Cluster: c.Metadata.Name}})
 		}
+		acme := world.Viewpoint{Role: policies.RoleGateway, Region: c.Spec.Region, Cluster: c.Metadata.Name, Tenants: "acme+other"}
+		facts = append(facts, world.ViewpointSeen{Viewpoint: acme})
+		acme.Dialect = world.DialectGRPC
+		facts = append(facts, world.ViewpointSeen{Viewpoint: acme})
 		for _, dialect := range []world.Dialect{world.DialectEnvoy136, world.DialectGRPC} {
 			v := world.Viewpoint{Role: policies.RoleGateway, Region: c.Spec.Region, Cluster: c.Metadata.Name, Dialect: dialect}
 			facts = append(facts, world.ViewpointSeen{Viewpoint: v})
@@ -77,6 +81,19 @@ func TestWhatIsBuiltRightHasNoViolation(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Proxies that may serve some tenants must not be given what serves everybody.
+func TestForeignTenantsReachNothing(t *testing.T) {
+	w, snapshots := load(t, "testdata/mesh.yaml")
+	all := snapshotOf(t, snapshots, "gateway/frankfurt/fra-1")
+	if codes := codesOf(Check(w, all.For("gateway/frankfurt/fra-1@acme"))); !slices.Contains(codes, ForeignTenant) {
+		t.Errorf("found %v", codes)
+	}
+	some := snapshotOf(t, snapshots, "gateway/frankfurt/fra-1@acme+other")
+	if codes := codesOf(Check(w, some.For("gateway/frankfurt/fra-1@acme"))); !slices.Contains(codes, ForeignTenant) {
+		t.Errorf("one tenant more: found %v", codes)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestFaultsOfProxylessClientsAreFound(t *testing.T) {
 		}), []Code{OutsideBoundary, WrongClass}},
 		"a label's route is missing":          {routes(func(v *route.VirtualHost) { drop(v, "features/health-data") }), []Code{OutsideBoundary, WrongClass}},
 		"labels that come twice are let pass": {routes(func(v *route.VirtualHost) { drop(v, "several-labels") }), []Code{OutsideBoundary, WrongClass}},
-		"the route for the rest comes first":  {routes(func(v *route.VirtualHost) { slices.Reverse(v.Routes) }), []Code{OutsideBoundary, WrongClass}},
+		"the route for the rest comes first":  {routes(func(v *route.VirtualHost) { slices.Reverse(v.Routes[:len(v.Routes)-1]) }), []Code{OutsideBoundary, WrongClass}},
 		"a route that says another class":     {routes(func(v *route.VirtualHost) { named(v, "features/any").RequestHeadersToAdd = nil }), []Code{WrongClass, WrongService}},
 		"a match that is not by value": {routes(func(v *route.VirtualHost) {
 			v.Routes[0].Match.Headers[0].GetStringMatch().IgnoreCase = true
@@ -53,6 +53,7 @@ func TestFaultsOfProxylessClientsAreFound(t *testing.T) {
 		"configuration that an Envoy would take": {s.For("gateway/virginia/iad-1"), []Code{NotAnalysable}},
 		"a listener with filters": {change(t, s, xds.TypeListener, "features", func(l *listener.Listener) { l.FilterChains = []*listener.FilterChain{{}} }),
 			[]Code{NotAnalysable}},
+		"given to clients of one tenant": {s.For("gateway/virginia/iad-1/grpc@acme"), []Code{ForeignTenant}},
 		"a server outside": {change(t, change(t, s, xds.TypeEndpoint, "class/features/any", func(a *endpoint.ClusterLoadAssignment) {
 			anywhere.Endpoints = a.Endpoints
 			a.Endpoints = nil

@@ -14,6 +14,8 @@ import (
 type kind struct {
 	example         subject
 	bound, refusing []*rule
+	// foreign says that it is of a tenant whom the proxies may not serve.
+	foreign bool
 }
 
 // rules tells kinds apart by what binds them.
@@ -24,6 +26,9 @@ func (k *kind) rules() string {
 	}
 	for _, r := range k.refusing {
 		b.WriteString("!" + string(r.name()) + " ")
+	}
+	if k.foreign {
+		b.WriteString("foreign")
 	}
 	return b.String()
 }
@@ -36,6 +41,7 @@ type admission struct {
 
 // admissionKey names what admissions follow from, besides policies.
 type admissionKey struct {
+	tenants                                 world.Tenants
 	gateway                                 policies.GatewayName
 	listener, listenerVersion, routeVersion string
 }
@@ -64,7 +70,7 @@ func (k *walk) admit(name string, c chain, routes *routing) []admission {
 
 func (k *walk) kindOf(s subject) *kind {
 	bound, refusing := k.rules.binding(s)
-	return &kind{s, bound, refusing}
+	return &kind{s, bound, refusing, k.tenants != nil && !slices.Contains(k.tenants, s.tenant)}
 }
 
 // ways collects the ways that requests take, once for each kind.
@@ -112,6 +118,11 @@ func distinct(targets []*target) []*target {
 func (k *walk) judge(a admission) {
 	t := a.target
 	v := Violation{Resource: t.resource, Route: t.route, Cluster: t.cluster, Detail: a.kind.example.String()}
+	if a.kind.foreign {
+		v.Code = ForeignTenant
+		k.report(v)
+		return
+	}
 	if refusing := concerning(a.kind.refusing, t.service); len(refusing) > 0 {
 		v.Code, v.Policies = LocationUnknown, refusing
 		k.report(v)

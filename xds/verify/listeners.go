@@ -67,7 +67,7 @@ func (k *walk) edgeHTTP(name string, m *hcm.HttpConnectionManager) {
 	if !ok {
 		return
 	}
-	key := admissionKey{k.gateway.Metadata.Name, name, k.config.version(xds.TypeListener, name), k.config.version(xds.TypeRoute, m.GetRds().GetRouteConfigName())}
+	key := admissionKey{k.whom, k.gateway.Metadata.Name, name, k.config.version(xds.TypeListener, name), k.config.version(xds.TypeRoute, m.GetRds().GetRouteConfigName())}
 	admitted, ok := k.admitted[key]
 	if !ok {
 		before := len(k.violations)
@@ -83,8 +83,7 @@ func (k *walk) edgeHTTP(name string, m *hcm.HttpConnectionManager) {
 
 // edgeTCP judges what a TCP listener's connections reach. They carry nothing that a rule could match but their service.
 func (k *walk) edgeTCP(name string, l *listener.Listener, p *tcpproxy.TcpProxy) {
-	var someone subject
-	bound, refusing := k.rules.binding(someone)
+	someone := k.kindOf(subject{})
 	for _, c := range tcpClusters(p) {
 		service, class, ok := xds.ParseClassCluster(c)
 		if !ok {
@@ -94,7 +93,7 @@ func (k *walk) edgeTCP(name string, l *listener.Listener, p *tcpproxy.TcpProxy) 
 		if s, ok := k.set.Service(service); !ok || uint32(s.Spec.Port) != l.GetAddress().GetSocketAddress().GetPortValue() {
 			k.report(Violation{Code: WrongService, Resource: name, Cluster: c, Detail: "the port is not of service " + string(service)})
 		}
-		k.judge(admission{&kind{someone, bound, refusing}, &target{resource: name, route: "tcp", cluster: c, service: service, class: class}})
+		k.judge(admission{someone, &target{resource: name, route: "tcp", cluster: c, service: service, class: class}})
 	}
 }
 

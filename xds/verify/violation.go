@@ -23,6 +23,8 @@ const (
 	UnknownAddress Code = "unknown_address"
 	// WrongClass: a request is passed on under another residency class than the rules give it.
 	WrongClass Code = "wrong_class"
+	// ForeignTenant: requests of a tenant that the proxies may not serve are passed on.
+	ForeignTenant Code = "foreign_tenant"
 	// WrongService: a request for one service can reach servers of another only.
 	WrongService Code = "wrong_service"
 	// WrongLocation: a client is not located as the Gateway policy says: by another database or service, or by

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/meridian-mesh/meridian/internal/testbed/modelserver"
+	"github.com/meridian-mesh/meridian/world"
 )
 
 // Config says what a mesh is made of.
@@ -43,6 +44,8 @@ type Cluster struct {
 	Network byte
 	// Servers is how many model servers it has.
 	Servers int
+	// Tenants are those that its gateway serves. Default: all.
+	Tenants world.Tenants
 	// Envoy is the version of its gateway. Default: the one that tests run.
 	Envoy string
 }

@@ -165,7 +165,7 @@ func (m *Mesh) startGateways(ctx context.Context) error {
 func (c *Member) startGateway(ctx context.Context) error {
 	config, err := bootstrap.New(bootstrap.Config{
 		ID: c.Name + "-gateway", Servers: []netip.AddrPort{c.mesh.plane.XDS()}, Admin: c.Admin, Source: c.source, StateOfTheWorld: c.mesh.config.StateOfTheWorld,
-		Viewpoint: world.Viewpoint{Role: policies.RoleGateway, Region: policies.RegionName(c.Region), Cluster: policies.ClusterName(c.Name)},
+		Viewpoint: world.Viewpoint{Role: policies.RoleGateway, Region: policies.RegionName(c.Region), Cluster: policies.ClusterName(c.Name), Tenants: c.Tenants},
 	})
 	if err != nil {
 		return err
