@@ -16,6 +16,8 @@ type group struct {
 	viewpoint world.ViewpointID // set once
 	watch     *cache.Watch      // set once
 
+	changes changes // locks itself
+
 	mu      sync.Mutex
 	rollout rollout              // under mu
 	nodes   map[string][]*stream // under mu

@@ -45,6 +45,8 @@ type session struct {
 	// full says that the protocol is state of the world: responses hold all that is wanted, and removal is absence.
 	full  bool
 	table *nameTable
+	// diff compares two sets of a type. What it returns is shared, and must not be changed.
+	diff func(t xds.Type, before, after *xds.Set) (changed, gone []*xds.Resource)
 	// lifetimes says that the client understands resources with a TTL.
 	lifetimes bool
 	// target is what the client is to be brought to, nil before there is anything, and since when the oldest change in it
@@ -94,7 +96,7 @@ type kind struct {
 }
 
 func newSession(full bool, table *nameTable) *session {
-	return &session{full: full, table: table, lifetimes: !full}
+	return &session{full: full, table: table, lifetimes: !full, diff: new(changes).diff}
 }
 
 // kind is the state of a type; nil where the client has not asked for it.

@@ -186,6 +186,7 @@ func (s *Server) join(st *stream) error {
 		s.groups[id] = g
 	}
 	st.group, st.joined = g, true
+	st.session.diff = g.changes.diff
 	s.perID[st.proxy.identity]++
 	s.streams[st] = struct{}{}
 	g.join(st)

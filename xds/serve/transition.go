@@ -72,7 +72,7 @@ func (s *session) make(k *kind) []response {
 	if now == k.sent {
 		return nil
 	}
-	changed, gone := xds.Diff(k.sent, now)
+	changed, gone := s.diff(k.typ, k.sent, now)
 	k.sent = now
 	k.settle()
 	if s.full && !wholeState(k.typ) {
