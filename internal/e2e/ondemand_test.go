@@ -8,10 +8,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	admin "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/on_demand/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -143,11 +145,11 @@ func startLazy(t *testing.T, resources ...*xds.Resource) *lazy {
 	l.snapshot = xds.NewSnapshot("gateway/town/shop-1", resources)
 	l.serve()
 	t.Cleanup(func() { l.stop() })
-	admin := free(t)
+	port := free(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	var err error
-	if l.Process, err = envoy.Start(ctx, envoy.Config{Admin: admin, Bootstrap: fmt.Appendf(nil, onDemandBootstrap, admin.Port(), l.xds.Port()), LogLevel: "warning", ComponentLog: ""}); err != nil {
+	if l.Process, err = envoy.Start(ctx, envoy.Config{Admin: port, Bootstrap: fmt.Appendf(nil, onDemandBootstrap, port.Port(), l.xds.Port())}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -184,7 +186,7 @@ func (l *lazy) serve() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	g := grpc.NewServer(append(s.Options(), grpc.StreamInterceptor(spying))...)
+	g := grpc.NewServer(s.Options()...)
 	s.Register(g)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
@@ -248,60 +250,68 @@ func (l *lazy) comesToAnswer(domain, want string) {
 	for deadline := time.Now().Add(20 * time.Second); got != want && time.Now().Before(deadline); got = l.ask(domain) {
 	}
 	if got != want {
-		for _, p := range l.server.Status() { l.t.Logf("%+v", p) }; l.t.Fatalf("%s: %s, want %s", domain, got, want)
+		l.t.Fatalf("%s: %s, want %s", domain, got, want)
 	}
 }
 
-// holds says which of the virtual hosts and clusters the Envoy has.
-func (l *lazy) holds(names ...string) map[string]bool {
+// settles waits until the Envoy has accepted all that it asked for.
+func (l *lazy) settles() {
 	l.t.Helper()
-	dump, err := l.ConfigDump(l.t.Context())
-	if err != nil {
-		l.t.Fatal(err)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(20 * time.Second); ; {
+		status := l.server.Status()
+		if len(status) == 1 && status[0].State == serve.Synced {
+			return
+		}
+		select {
+		case <-deadline:
+			l.t.Fatalf("not in sync: %+v", status)
+		case <-tick.C:
+		}
 	}
+}
+
+// has says whether the Envoy has a cluster.
+func (l *lazy) has(cluster string) bool {
+	l.t.Helper()
 	clusters, err := l.Clusters(l.t.Context())
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	held := map[string]bool{}
-	for _, name := range names {
-		if strings.Contains(string(dump), `"shops/`+name+`"`) {
-			held["host "+name] = true
-		}
-		for _, c := range clusters.GetClusterStatuses() {
-			if c.GetName() == name {
-				held["cluster "+name] = true
-			}
-		}
-	}
-	return held
+	return slices.ContainsFunc(clusters.GetClusterStatuses(), func(c *admin.ClusterStatus) bool { return c.GetName() == cluster })
 }
 
+// An Envoy asks for a virtual host and a cluster when a request needs them. It is told at once what is not there, and of
+// what comes to be there later.
 func TestEnvoyLearnsOnDemand(t *testing.T) {
 	servers, _ := data(t, dataserver.HTTP, []mesh.Cluster{{Name: "books"}, {Name: "tools"}})
-	l := startLazy(t, append(append(upstream(t, servers["books"]), upstream(t, servers["tools"])...),
+	l := startLazy(t, slices.Concat(upstream(t, servers["books"]), upstream(t, servers["tools"]), []*xds.Resource{
 		virtualHost(t, "books", "books", "books.example", "www.books.example"),
-		virtualHost(t, "tools", "tools", "tools.example"),
-		virtualHost(t, "ghost", "ghost", "ghost.example"))...)
-	t.Log(l.holds("books", "tools"))
-	l.answers("books.example", "books")
-	t.Log(l.holds("books", "tools"))
-	l.answers("www.books.example", "books")
-	l.answers("nowhere.example", "404")
-	l.answers("nowhere.example", "404")
-	l.answers("ghost.example", "503")
-	for _, p := range l.server.Status() {
-		t.Logf("%+v", p)
+		virtualHost(t, "ghost", "ghost", "ghost.example"),
+	})...)
+	if l.has("books") || l.has("tools") {
+		t.Error("a cluster came before anyone asked for it")
 	}
-	l.publish(virtualHost(t, "books", "tools", "books.example", "www.books.example"))
-	l.comesToAnswer("books.example", "tools")
-	l.publish(virtualHost(t, "nowhere", "books", "nowhere.example"))
+	l.answers("books.example", "books")
+	l.answers("www.books.example", "books")
+	if !l.has("books") || l.has("tools") {
+		t.Error("one request needed books, and that came with something else")
+	}
+
+	l.answers("nowhere.example", "404")
+	l.answers("nowhere.example", "404")
+	l.answers("ghost.example", "503") // its cluster is not there; Envoy 1.40 would not ask a second time
+
+	l.publish(virtualHost(t, "nowhere", "books", "nowhere.example"), virtualHost(t, "books", "tools", "books.example", "www.books.example"))
 	l.comesToAnswer("nowhere.example", "books")
+	l.comesToAnswer("books.example", "tools")
+
 	l.withdraw("books")
 	l.comesToAnswer("books.example", "404")
-	for _, p := range l.server.Status() {
-		t.Logf("%+v", p)
+
+	l.settles()
+	if rejected, err := l.Rejected(t.Context()); err != nil || len(rejected) > 0 {
+		t.Errorf("Envoy has rejected configuration: %v, %v", rejected, err)
 	}
-	rejected, err := l.Rejected(t.Context())
-	t.Log(rejected, err)
 }

@@ -226,9 +226,12 @@ func mends(refused, accepted []*xds.Resource) bool {
 // first opens a type's subscription.
 func (s *session) first(k *kind, r request) []response {
 	k.held, k.heldVersion = r.held, r.version
-	if s.full {
+	switch {
+	case s.full:
 		k.sub.open(r.names)
-	} else {
+	case k.typ == xds.TypeVirtualHost:
+		k.sub.add(r.subscribe) // a client names them when a request needs them: that it names none yet does not mean all
+	default:
 		k.sub.open(r.subscribe)
 		k.sub.remove(r.unsubscribe)
 	}
@@ -251,8 +254,11 @@ func (s *session) bringUp(k *kind) []response {
 		return s.send(k, s.withEmpty(k, wanted.resources, k.sub.named.list()), nil)
 	}
 	absent := missing(k.sent, k.sub.named.list())
+	if k.typ == xds.TypeVirtualHost && len(k.sub.named.list()) == 0 && len(held) == 0 {
+		return s.send(k, nil, s.noVirtualHosts())
+	}
 	if len(held) == 0 {
-		return s.send(k, wanted.resources, absent)
+		return s.sendAsked(k, wanted.resources, absent)
 	}
 	if len(absent) == 0 && held.hash(k.typ) == wanted.hash {
 		k.accepted = k.sent.Version() // it holds exactly this
@@ -279,7 +285,7 @@ func (s *session) catchUp(k *kind, held map[string]string, wanted []*xds.Resourc
 	absent = slices.DeleteFunc(absent, func(name string) bool { _, has := held[name]; return has })
 	for name := range held {
 		if k.sent.Find(name) == nil {
-			if gone := xds.Serialised(k.typ, name, "", nil); k.sub.wants(gone) {
+			if gone := xds.Serialised(k.typ, name, "", nil); k.sub.wants(gone) || k.typ == xds.TypeVirtualHost {
 				k.lingering = append(k.lingering, gone)
 			}
 		}
@@ -289,7 +295,7 @@ func (s *session) catchUp(k *kind, held map[string]string, wanted []*xds.Resourc
 		k.accepted = k.sent.Version()
 		return nil
 	}
-	return s.send(k, fresh, absent) // empty where all that is to do is to remove: its answer says when to
+	return s.sendAsked(k, fresh, absent) // empty where all that is to do is to remove: its answer says when to
 }
 
 // withEmpty adds an empty assignment for each cluster whose endpoints were asked for and are not there: a client of the
@@ -328,9 +334,9 @@ func (s *session) resubscribe(k *kind, r request) []response {
 	asked = s.table.without(asked, wildcard)
 	switch {
 	case k.sub.all && !wasAll:
-		return s.send(k, k.wanted().resources, missing(k.sent, asked.list()))
+		return s.sendAsked(k, k.wanted().resources, missing(k.sent, asked.list()))
 	case asked != nil:
-		return s.send(k, asked.from(k.sent).resources, missing(k.sent, asked.list()))
+		return s.sendAsked(k, asked.from(k.sent).resources, missing(k.sent, asked.list()))
 	}
 	return nil
 }
@@ -349,9 +355,10 @@ func (s *session) resubscribeFull(k *kind, r request) []response {
 	return s.send(k, s.withEmpty(k, s.table.of(fresh...).from(k.sent).resources, fresh), nil)
 }
 
-// forget drops what lingers but is no longer subscribed to: the client has let go of it by itself.
+// forget drops what lingers but is no longer subscribed to: the client has let go of it by itself. Of a virtual host we may
+// not know under which of its domains the client holds it, and to say once more that it is gone does no harm.
 func (k *kind) forget() {
-	if len(k.lingering) > 0 {
+	if len(k.lingering) > 0 && k.typ != xds.TypeVirtualHost {
 		k.lingering = slices.Clone(k.sub.of(k.lingering))
 	}
 }
@@ -360,12 +367,33 @@ func (k *kind) forget() {
 func (s *session) send(k *kind, resources []*xds.Resource, removed []string) []response {
 	r := s.response(k)
 	r.resources, r.removed = resources, removed
-	if k.typ == xds.TypeVirtualHost {
-		r.removed, r.absent = nil, removed
-	}
 	k.outstanding = append(k.outstanding, offer{nonce: r.nonce, version: r.version, resources: resources, at: s.now})
 	k.offered = r.version
 	return []response{r}
+}
+
+// sendAsked sends what was asked for, and says which of it is not there. Envoy knows a virtual host that it asked for by a
+// domain, and so can't be told that a name is removed.
+func (s *session) sendAsked(k *kind, resources []*xds.Resource, absent []string) []response {
+	if k.typ != xds.TypeVirtualHost {
+		return s.send(k, resources, absent)
+	}
+	out := s.send(k, resources, nil)
+	out[0].absent = absent
+	return out
+}
+
+// noVirtualHosts names a virtual host that never is for each route configuration that the client wants. Envoy 1.40 holds a
+// listener back until it is told anything of the virtual hosts in each of its route configurations, for 15 s at most, and a
+// response in which nothing is does not count.
+func (s *session) noVirtualHosts() []string {
+	var names []string
+	if routes := s.kind(xds.TypeRoute); routes != nil {
+		for _, route := range routes.sub.named.list() {
+			names = append(names, route+"/")
+		}
+	}
+	return names
 }
 
 // response is an empty response of a type, with a nonce of its own.

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // snapshot makes a snapshot of words such as "C:llama=1": type, name, content.
 func snapshot(words ...string) *xds.Snapshot {
-	types := map[string]xds.Type{"C": xds.TypeCluster, "E": xds.TypeEndpoint, "L": xds.TypeListener, "R": xds.TypeRoute, "S": xds.TypeSecret}
+	types := map[string]xds.Type{"C": xds.TypeCluster, "E": xds.TypeEndpoint, "L": xds.TypeListener, "R": xds.TypeRoute, "V": xds.TypeVirtualHost, "S": xds.TypeSecret}
 	var resources []*xds.Resource
 	for _, w := range words {
 		letter, rest, _ := strings.Cut(w, ":")
@@ -103,10 +103,11 @@ func play(t *testing.T, s *session, steps []step) {
 }
 
 const (
-	cds = xds.TypeCluster
-	eds = xds.TypeEndpoint
-	lds = xds.TypeListener
-	rds = xds.TypeRoute
+	cds  = xds.TypeCluster
+	eds  = xds.TypeEndpoint
+	lds  = xds.TypeListener
+	rds  = xds.TypeRoute
+	vhds = xds.TypeVirtualHost
 )
 
 func TestDeltaSession(t *testing.T) {
@@ -143,6 +144,13 @@ func TestDeltaSession(t *testing.T) {
 			update("E:a=1", "E:b=1"),
 			ask(eds, "a").answers("E#1 a=1"), ack(eds, "1"),
 			ask(eds, "b", "b", "z", "z").answers("E#2 b=1 -z"),
+		},
+		"virtual hosts are sent to who names them, and one that was there is removed by its name": {
+			update("R:shop=1", "V:shop/a=1", "V:shop/b=1"),
+			ask(rds, "shop").answers("R#1 shop=1"), ack(rds, "1"),
+			ask(vhds).answers("V#2 -shop/"), ack(vhds, "2"),
+			ask(vhds, "shop/a", "shop/z").answers("V#3 shop/a=1"), ack(vhds, "3"),
+			update("R:shop=1", "V:shop/b=2").answers("V#4 -shop/a"),
 		},
 		"nothing at all is an answer too: a client waits for its first": {
 			update(),
