@@ -40,7 +40,7 @@ func (c *crowd) do(ctx context.Context, o order) (answer, error) {
 		return answer{}, c.connect(ctx, o)
 	case "expect", "expect storm":
 		c.storm.Store(o.Do == "expect storm")
-		c.left.Store(int64(c.touched()))
+		c.expect()
 		return answer{}, nil
 	case "wait":
 		if err := c.wait(ctx); err != nil {
@@ -126,12 +126,19 @@ func (c *crowd) wait(ctx context.Context) error {
 	}
 }
 
-// got notes that a client has what it was to get.
+// got notes that a client has what it was to get. Another response to the same change counts for nothing.
 func (c *crowd) got(i int) {
-	c.arrived[i].Store(time.Now().UnixNano())
-	if c.left.Add(-1) == 0 {
+	if c.arrived[i].CompareAndSwap(0, time.Now().UnixNano()) && c.left.Add(-1) == 0 {
 		c.synced <- struct{}{}
 	}
+}
+
+// expect lets the next response of each touched client count.
+func (c *crowd) expect() {
+	for i := range c.arrived {
+		c.arrived[i].Store(0)
+	}
+	c.left.Store(int64(c.touched()))
 }
 
 func (c *crowd) end() {

@@ -199,7 +199,9 @@ func (t *trial) change() ([]float64, error) {
 	}
 	latencies := make([]float64, len(got.Arrivals))
 	for i, at := range got.Arrivals {
-		latencies[i] = ms(time.Duration(at - made.At))
+		if latencies[i] = ms(time.Duration(at - made.At)); latencies[i] < 0 {
+			return nil, errors.New("a client had a response before the change was made: the one before was answered twice")
+		}
 	}
 	return latencies, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,9 +46,8 @@ func newMeridian(s size) (*meridian, error) {
 		}
 		resources = append(resources, c, a)
 	}
-	first := xds.NewSnapshot("", resources)
-	for v := range s.Views {
-		m.snapshots = append(m.snapshots, first.For(viewpoint(viewName(v)).ID()))
+	for v := range s.Views { // each has sets of its own, as if viewpoints differed
+		m.snapshots = append(m.snapshots, xds.NewSnapshot(viewpoint(viewName(v)).ID(), slices.Clone(resources)))
 		m.cache.Publish(m.snapshots[v], time.Now())
 	}
 	var err error

@@ -10,7 +10,6 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	stockcache "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
-	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	stockserver "github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
@@ -18,9 +17,10 @@ import (
 
 // stock is go-control-plane's SnapshotCache and server, set up as its own example is.
 type stock struct {
-	size      size
-	cache     stockcache.SnapshotCache
-	resources map[resource.Type][]types.Resource
+	size        size
+	cache       stockcache.SnapshotCache
+	clusters    []types.Resource
+	assignments []types.Resource
 }
 
 // byCluster takes a node's cluster as its group.
@@ -30,21 +30,21 @@ type byCluster struct{}
 func (byCluster) ID(n *core.Node) string { return n.GetCluster() }
 
 func newStock(s size) (*stock, error) {
-	k := &stock{size: s, cache: stockcache.NewSnapshotCache(true, byCluster{}, nil), resources: map[resource.Type][]types.Resource{}}
+	k := &stock{size: s, cache: stockcache.NewSnapshotCache(true, byCluster{}, nil)}
 	for i := range s.Services {
-		k.resources[resource.ClusterType] = append(k.resources[resource.ClusterType], clusterOf(i))
-		k.resources[resource.EndpointType] = append(k.resources[resource.EndpointType], assignmentOf(i, s.Endpoints, 1))
+		k.clusters = append(k.clusters, clusterOf(i))
+		k.assignments = append(k.assignments, assignmentOf(i, s.Endpoints, 1))
 	}
-	return k, k.publish("0", s.Views)
+	return k, k.publish("1", s.Views)
 }
 
-// publish sets the snapshots of some viewpoints.
+// publish sets the snapshots of some viewpoints. Clusters keep their version, so that a change of endpoints does not send
+// them again.
 func (k *stock) publish(version string, views int) error {
 	for v := range views {
-		snapshot, err := stockcache.NewSnapshot(version, k.resources)
-		if err != nil {
-			return err
-		}
+		snapshot := &stockcache.Snapshot{}
+		snapshot.Resources[types.Cluster] = stockcache.NewResources("1", k.clusters)
+		snapshot.Resources[types.Endpoint] = stockcache.NewResources(version, k.assignments)
 		if err := k.cache.SetSnapshot(context.Background(), viewName(v), snapshot); err != nil {
 			return err
 		}
@@ -68,6 +68,6 @@ func (k *stock) serve(ctx context.Context, g *grpc.Server) {
 
 func (k *stock) change(weight int) (time.Time, error) {
 	at := time.Now()
-	k.resources[resource.EndpointType][0] = assignmentOf(0, k.size.Endpoints, weight)
+	k.assignments[0] = assignmentOf(0, k.size.Endpoints, weight)
 	return at, k.publish(strconv.Itoa(weight), k.size.Touch)
 }
