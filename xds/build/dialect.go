@@ -21,6 +21,7 @@ func (b *builder) old() bool { return b.viewpoint.Dialect == world.DialectEnvoy1
 func (b *builder) geoProvider(database string) *maxmind.MaxMindConfig {
 	if b.old() {
 		return &maxmind.MaxMindConfig{CityDbPath: database, CommonProviderConfig: &geocommon.CommonGeoipProviderConfig{
+			//lint:ignore SA1019 Envoy 1.36 knows no other
 			GeoHeadersToAdd: &geocommon.CommonGeoipProviderConfig_GeolocationHeadersToAdd{Country: xds.HeaderCountry}}}
 	}
 	return &maxmind.MaxMindConfig{CountryDbPath: database, CommonProviderConfig: &geocommon.CommonGeoipProviderConfig{

@@ -172,6 +172,7 @@ func (f filter) run(s subject, h *headers) error {
 			return err
 		}
 		keys := p.GetCommonProviderConfig()
+		//lint:ignore SA1019 Envoy 1.36 knows no other
 		setCountry(h, cmp.Or(keys.GetGeoFieldKeys().GetCountry(), keys.GetGeoHeadersToAdd().GetCountry()), s)
 	case *extauthz.ExtAuthz:
 		setCountry(h, xds.HeaderCountry, s)
