@@ -14,6 +14,7 @@ func (p *parsing) acrossKinds() {
 	p.requestsFindOneService()
 	p.portsAreDistinct()
 	p.gatewaysSelectDistinctProxies()
+	p.poolsCanBeRead()
 	p.rulesCanBeApplied()
 	p.rulesDoNotOverlap()
 }

@@ -85,5 +85,6 @@ func (p *parsing) clusters() {
 			c.complain("spec.trustDomain", "%q is not a SPIFFE trust domain: lower-case letters, digits, '.', '-' and '_'", clip(cl.Spec.TrustDomain))
 		}
 		c.proxies(&cl.Spec)
+		c.kubernetes(cl.Spec.Kubernetes)
 	}
 }

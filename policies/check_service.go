@@ -105,11 +105,21 @@ func (c check) pools(pools []Pool) {
 			c.complain(field+".cluster", "%s has a pool already: put all its endpoints into one", pool.Cluster)
 		}
 		seen[pool.Cluster] = true
-		if len(pool.Endpoints) == 0 {
-			c.complain(field+".endpoints", "is empty: give at least one address")
-		}
-		c.addresses(field+".endpoints", pool.Endpoints)
+		c.endpoints(field, &pools[i])
 	}
+}
+
+// endpoints checks where a pool's endpoints come from.
+func (c check) endpoints(field string, pool *Pool) {
+	switch {
+	case pool.From != nil && len(pool.Endpoints) > 0:
+		c.complain(field+".endpoints", "stands beside from: give one of them")
+	case pool.From != nil:
+		c.source(field, pool)
+	case len(pool.Endpoints) == 0:
+		c.complain(field+".endpoints", "is empty: give at least one address, or say in from where they are read")
+	}
+	c.addresses(field+".endpoints", pool.Endpoints)
 }
 
 func (c check) capacity(s *ServiceSpec) {

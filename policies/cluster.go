@@ -19,6 +19,8 @@ type ClusterSpec struct {
 	Gateways []Address `json:"gateways,omitempty" jsonschema:"uniqueItems=true"`
 	// TrustDomain is the SPIFFE trust domain of the cluster's proxies. Default: the cluster's name + ".meridian".
 	TrustDomain string `json:"trustDomain,omitempty" jsonschema:"pattern=^[a-z0-9._-]+$,maxLength=255"`
+	// Kubernetes says how the cluster's API server is reached, from which pools are read. Default: it is not.
+	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 	// Drain empties the cluster: it serves only what no other permitted cluster can.
 	Drain bool `json:"drain,omitempty"`
 	// Proxies says who may get configuration as a proxy of this cluster, where the xDS port asks for identities.

@@ -16,6 +16,7 @@ import (
 // enums are the allowed values of string types.
 var enums = map[reflect.Type][]any{
 	reflect.TypeFor[Protocol]():        {ProtocolOpenAI, ProtocolHTTP, ProtocolGRPC, ProtocolTCP},
+	reflect.TypeFor[PoolSourceKind]():  {FromService, FromServiceImport, FromInferencePool},
 	reflect.TypeFor[CapacitySource]():  {CapacityStatic, CapacityVLLM},
 	reflect.TypeFor[HealthCheckType](): {HealthHTTP, HealthGRPC, HealthTCP},
 	reflect.TypeFor[UnknownLocation](): {UnknownRefuse, UnknownPin, UnknownIgnore},

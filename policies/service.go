@@ -48,8 +48,11 @@ type ServiceSpec struct {
 type Pool struct {
 	// Cluster is where the pool is.
 	Cluster ClusterName `json:"cluster"`
-	// Endpoints are the servers' addresses: at least one, none twice.
-	Endpoints []Address `json:"endpoints" jsonschema:"minItems=1,uniqueItems=true"`
+	// Endpoints are the servers' addresses, none twice. At least one, or From.
+	Endpoints []Address `json:"endpoints,omitempty" jsonschema:"uniqueItems=true"`
+	// From is where in the cluster the endpoints are read, in place of a list of them. The Cluster must say how its API
+	// server is reached.
+	From *PoolSource `json:"from,omitempty"`
 }
 
 // CapacitySource is where the serving capacity of endpoints is read.
