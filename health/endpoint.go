@@ -131,7 +131,7 @@ func (g *gauge) measure(l world.Load, scrapes []Scraped) world.Load {
 
 func anyHealthy(p *world.Pool) bool {
 	for i := range p.Endpoints {
-		if p.Endpoints[i].Health.Verdict == world.Healthy {
+		if p.VerdictOf(&p.Endpoints[i]) == world.Healthy {
 			return true
 		}
 	}

@@ -14,8 +14,10 @@ type Delta struct {
 	Policies bool
 	// Viewpoints are those seen for the first time.
 	Viewpoints []ViewpointID
-	// Pools are those in which a verdict or the numbers of a load changed.
+	// Pools are those in which a verdict, the numbers of a load, or the endpoints changed.
 	Pools []PoolKey
+	// Members says that some pool has other endpoints than before.
+	Members bool
 	// Services are those whose amount of demand, or whose shares in force, changed.
 	Services []policies.ServiceName
 	// RoundTrips says that a measured round trip changed.
@@ -40,6 +42,7 @@ func (d Delta) OnlyTime() bool {
 func (d Delta) Merge(later Delta) Delta {
 	return Delta{
 		Policies:   d.Policies || later.Policies,
+		Members:    d.Members || later.Members,
 		Viewpoints: union(d.Viewpoints, later.Viewpoints, cmp.Compare),
 		Pools:      union(d.Pools, later.Pools, PoolKey.Compare),
 		Services:   union(d.Services, later.Services, cmp.Compare),

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/meridian-mesh/meridian/policies"
@@ -14,6 +15,21 @@ type PoliciesLoaded struct{ Set *policies.Set }
 
 // ViewpointSeen says that a proxy with this viewpoint has connected.
 type ViewpointSeen struct{ Viewpoint Viewpoint }
+
+// PoolFound replaces the endpoints of a pool that is read from its cluster. What is known of those that stay is kept. Facts
+// about other pools, whose endpoints stand in the policies, are dropped.
+type PoolFound struct {
+	Pool PoolKey
+	// Endpoints hold each address once, in any order.
+	Endpoints []FoundEndpoint
+}
+
+// FoundEndpoint is an endpoint as its cluster lists it.
+type FoundEndpoint struct {
+	Address   netip.AddrPort
+	Condition Condition
+	Zone      string
+}
 
 // EndpointJudged replaces what is known of an endpoint's health.
 type EndpointJudged struct {
@@ -61,6 +77,7 @@ type TimeAdvanced struct{ Now time.Time }
 
 func (PoliciesLoaded) fact()    {}
 func (ViewpointSeen) fact()     {}
+func (PoolFound) fact()         {}
 func (EndpointJudged) fact()    {}
 func (EndpointMeasured) fact()  {}
 func (PoolServed) fact()        {}

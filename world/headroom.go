@@ -27,7 +27,7 @@ const kvCacheFull = 0.95
 func (p *Pool) Headroom(c policies.Capacity) Headroom {
 	h, unknown := Headroom{Total: len(p.Endpoints)}, Headroom{}
 	for i := range p.Endpoints {
-		switch e := &p.Endpoints[i]; e.Health.Verdict {
+		switch e := &p.Endpoints[i]; p.VerdictOf(e) {
 		case Healthy:
 			h.Healthy++
 			h.add(&e.Load, c)

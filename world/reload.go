@@ -40,33 +40,45 @@ func poolsOf(set *policies.Set, before *World) []*Pool {
 	var pools []*Pool
 	for _, s := range set.Services {
 		for _, p := range s.Spec.Pools {
-			key := PoolKey{s.Metadata.Name, p.Cluster}
-			pools = append(pools, poolOf(key, p.Endpoints, before.Pool(key)))
+			pools = append(pools, poolOf(set, s.Metadata.Name, p, before))
 		}
 	}
 	slices.SortFunc(pools, func(a, b *Pool) int { return a.Key.Compare(b.Key) })
 	return pools
 }
 
-func poolOf(key PoolKey, addresses []policies.Address, before *Pool) *Pool {
-	pool := &Pool{Key: key, Endpoints: make([]Endpoint, len(addresses))}
-	for i, a := range addresses {
+func poolOf(set *policies.Set, service policies.ServiceName, p policies.Pool, world *World) *Pool {
+	key := PoolKey{service, p.Cluster}
+	before := world.Pool(key)
+	pool := &Pool{Key: key, Found: p.From == nil, Endpoints: make([]Endpoint, len(p.Endpoints))}
+	for i, a := range p.Endpoints {
 		pool.Endpoints[i].Address = a.AddrPort()
 	}
-	slices.SortFunc(pool.Endpoints, func(a, b Endpoint) int { return a.Address.Compare(b.Address) })
-	if before == nil {
-		return pool
+	if c, ok := set.Cluster(p.Cluster); ok && p.From != nil && c.Spec.Kubernetes != nil {
+		pool.Unprobed = c.Spec.Kubernetes.PodsUnreachable
 	}
-	pool.ServedAt = before.ServedAt
-	for i := range pool.Endpoints {
-		if j, ok := before.find(pool.Endpoints[i].Address); ok {
-			pool.Endpoints[i] = before.Endpoints[j]
+	if p.From != nil && before != nil && before.Found && world.readsFrom(key, p.From) {
+		pool.Found, pool.Endpoints = true, slices.Clone(before.Endpoints)
+	}
+	return pool.carryOver(before)
+}
+
+// carryOver takes over what is known of endpoints that stay. It returns before where that is the same.
+func (p *Pool) carryOver(before *Pool) *Pool {
+	slices.SortFunc(p.Endpoints, func(a, b Endpoint) int { return a.Address.Compare(b.Address) })
+	if before == nil {
+		return p
+	}
+	p.ServedAt = before.ServedAt
+	for i := range p.Endpoints {
+		if j, ok := before.find(p.Endpoints[i].Address); ok {
+			p.Endpoints[i].Health, p.Endpoints[i].Load = before.Endpoints[j].Health, before.Endpoints[j].Load
 		}
 	}
-	if slices.Equal(pool.Endpoints, before.Endpoints) {
+	if p.Found == before.Found && p.Unprobed == before.Unprobed && slices.Equal(p.Endpoints, before.Endpoints) {
 		return before
 	}
-	return pool
+	return p
 }
 
 // trafficOf makes the traffic of the services that the policies of next name. Services without a change of classes

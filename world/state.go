@@ -70,14 +70,23 @@ type Share struct {
 // Endpoint is one server and what is known of it.
 type Endpoint struct {
 	Address netip.AddrPort
-	Health  Health
-	Load    Load
+	// Condition is what its cluster says of it.
+	Condition Condition
+	// Zone is where in its region it is, as its cluster says; empty where that says nothing. It never decides residency.
+	Zone string
+	// Health is what probes say of it. See Verdict for what holds.
+	Health Health
+	Load   Load
 }
 
 // Pool is the endpoints of one service in one cluster. A Pool is immutable; a Commit that changes anything in it
 // replaces the pointer, and only then.
 type Pool struct {
 	Key PoolKey
+	// Found says that it is known which endpoints there are: they stand in the policies, or the cluster has listed them.
+	Found bool
+	// Unprobed says that nobody can probe or scrape the endpoints from here.
+	Unprobed bool
 	// Endpoints are sorted by address.
 	Endpoints []Endpoint
 	// ServedAt is when proxies last reported that the pool served requests well; zero when they never did.

@@ -68,6 +68,8 @@ func (c *commit) apply(f Fact) {
 		c.loadPolicies(f.Set)
 	case ViewpointSeen:
 		c.seeViewpoint(f.Viewpoint)
+	case PoolFound:
+		c.findPool(f)
 	case EndpointJudged:
 		c.changeEndpoint(f.Endpoint, func(e *Endpoint) { e.Health = f.Health })
 	case EndpointMeasured:
@@ -191,7 +193,9 @@ func (p *Pool) find(address netip.AddrPort) (int, bool) {
 }
 
 func (p *Pool) clone() *Pool {
-	return &Pool{Key: p.Key, Endpoints: slices.Clone(p.Endpoints), ServedAt: p.ServedAt}
+	copied := *p
+	copied.Endpoints = slices.Clone(p.Endpoints)
+	return &copied
 }
 
 func cloneMap[K comparable, V any](m map[K]V) map[K]V {

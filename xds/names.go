@@ -29,6 +29,15 @@ func PoolCluster(pool world.PoolKey) string {
 	return "pool/" + string(pool.Service) + "/" + string(pool.Cluster)
 }
 
+// ParsePoolCluster is the reverse of PoolCluster.
+func ParsePoolCluster(name string) (key world.PoolKey, ok bool) {
+	parts := strings.Split(name, "/")
+	if len(parts) != 3 || parts[0] != "pool" || parts[1] == "" || parts[2] == "" {
+		return world.PoolKey{}, false
+	}
+	return world.PoolKey{Service: policies.ServiceName(parts[1]), Cluster: policies.ClusterName(parts[2])}, true
+}
+
 // GatewayCluster is the Envoy cluster with the east-west gateway addresses of a member cluster.
 func GatewayCluster(cluster policies.ClusterName) string { return "gateway/" + string(cluster) }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -33,8 +34,22 @@ func imagine(set *policies.Set) *imagined {
 		}
 	}
 	i.writer.Commit(facts)
+	i.writer.Commit(i.stood())
 	i.judge(func(policies.ClusterName) world.Verdict { return world.Healthy })
 	return i
+}
+
+// stood has one endpoint stand for those of each pool that is read from its cluster, which nobody asks here. Its address is one
+// that leads nowhere (RFC 6666).
+func (i *imagined) stood() []world.Fact {
+	var facts []world.Fact
+	for n, pool := range i.writer.Current().Pools() {
+		if !pool.Found {
+			nowhere := netip.AddrFrom16([16]byte{0: 1, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)})
+			facts = append(facts, world.PoolFound{Pool: pool.Key, Endpoints: []world.FoundEndpoint{{Address: netip.AddrPortFrom(nowhere, 1), Condition: world.Ready}}})
+		}
+	}
+	return facts
 }
 
 // imagineFolder makes the world of a folder of policy files.

@@ -216,17 +216,19 @@ func TestAServerThatStopsAnsweringOnItsConnectionIsDown(t *testing.T) {
 	}
 }
 
-func TestTargetsAreThoseOfThePolicies(t *testing.T) {
+func TestTargetsAreAllEndpointsThatCanBeProbed(t *testing.T) {
 	check := policies.HealthCheck{Type: policies.HealthTCP, Interval: 1}
 	address := policies.Address{Address: netip.MustParseAddr("10.0.0.1"), Port: 80}
 	service := policies.Service{Metadata: policies.Metadata[policies.ServiceName]{Name: "chat"}}
 	service.Spec.Health = check
 	service.Spec.Pools = []policies.Pool{{Cluster: "fra", Endpoints: []policies.Address{address}}, {Cluster: "iad"}}
 	want := []probe.Target{{Endpoint: world.EndpointKey{Pool: pool, Address: netip.MustParseAddrPort("10.0.0.1:80")}, Check: check}}
-	if diff := cmp.Diff(want, probe.Targets(&policies.Set{Services: []policies.Service{service}}), compareKeys); diff != "" {
+	var w world.Writer
+	now, _ := w.Commit([]world.Fact{world.PoliciesLoaded{Set: &policies.Set{Services: []policies.Service{service}}}})
+	if diff := cmp.Diff(want, probe.Targets(now), compareKeys); diff != "" {
 		t.Errorf("targets (-want +got):\n%s", diff)
 	}
-	if got := probe.Targets(nil); len(got) != 0 {
+	if got := probe.Targets(&world.World{}); len(got) != 0 {
 		t.Errorf("without policies there are targets: %v", got)
 	}
 }

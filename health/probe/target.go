@@ -11,18 +11,17 @@ type Target struct {
 	Check    policies.HealthCheck
 }
 
-// Targets are the endpoints of all pools of a policy set, in its order; none of nil.
-func Targets(set *policies.Set) []Target {
-	if set == nil {
-		return nil
-	}
+// Targets are the endpoints of all pools that can be probed from here, in the order of the pools; none of a world without
+// policies.
+func Targets(w *world.World) []Target {
 	var targets []Target
-	for _, s := range set.Services {
-		for _, p := range s.Spec.Pools {
-			pool := world.PoolKey{Service: s.Metadata.Name, Cluster: p.Cluster}
-			for _, a := range p.Endpoints {
-				targets = append(targets, Target{world.EndpointKey{Pool: pool, Address: a.AddrPort()}, s.Spec.Health})
-			}
+	for _, p := range w.Pools() {
+		s, ok := w.Policies().Service(p.Key.Service)
+		if !ok || p.Unprobed {
+			continue
+		}
+		for i := range p.Endpoints {
+			targets = append(targets, Target{world.EndpointKey{Pool: p.Key, Address: p.Endpoints[i].Address}, s.Spec.Health})
 		}
 	}
 	return targets

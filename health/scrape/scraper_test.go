@@ -164,10 +164,12 @@ func TestTargetsAreServicesThatAreScraped(t *testing.T) {
 		{Endpoint: endpoint("embed"), Address: netip.MustParseAddrPort("10.0.0.1:9000"), Path: "/m", Interval: time.Second},
 	}
 	same := cmp.Comparer(func(a, b scrape.Target) bool { return a == b })
-	if diff := cmp.Diff(want, scrape.Targets(set), same); diff != "" {
+	var w world.Writer
+	now, _ := w.Commit([]world.Fact{world.PoliciesLoaded{Set: set}})
+	if diff := cmp.Diff(want, scrape.Targets(now), same); diff != "" {
 		t.Errorf("targets (-want +got):\n%s", diff)
 	}
-	if got := scrape.Targets(nil); len(got) != 0 {
+	if got := scrape.Targets(&world.World{}); len(got) != 0 {
 		t.Errorf("without policies there are targets: %v", got)
 	}
 }

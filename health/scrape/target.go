@@ -19,22 +19,17 @@ type Target struct {
 	Interval time.Duration
 }
 
-// Targets are the endpoints of a policy set whose capacity is read from metrics, in the set's order; none of nil.
-func Targets(set *policies.Set) []Target {
-	if set == nil {
-		return nil
-	}
+// Targets are the endpoints whose capacity is read from metrics, and can be from here, in the order of the pools; none of a world
+// without policies.
+func Targets(w *world.World) []Target {
 	var targets []Target
-	for i := range set.Services {
-		s := &set.Services[i]
-		if s.Spec.Capacity.Source != policies.CapacityVLLM {
+	for _, p := range w.Pools() {
+		s, ok := w.Policies().Service(p.Key.Service)
+		if !ok || p.Unprobed || s.Spec.Capacity.Source != policies.CapacityVLLM {
 			continue
 		}
-		for _, p := range s.Spec.Pools {
-			pool := world.PoolKey{Service: s.Metadata.Name, Cluster: p.Cluster}
-			for _, a := range p.Endpoints {
-				targets = append(targets, targetOf(world.EndpointKey{Pool: pool, Address: a.AddrPort()}, s.Spec.Capacity))
-			}
+		for i := range p.Endpoints {
+			targets = append(targets, targetOf(world.EndpointKey{Pool: p.Key, Address: p.Endpoints[i].Address}, s.Spec.Capacity))
 		}
 	}
 	return targets

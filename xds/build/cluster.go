@@ -1,6 +1,7 @@
 package build
 
 import (
+	"slices"
 	"time"
 
 	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -134,10 +135,7 @@ func (b *builder) poolAssignment(c *collector, p *world.Pool) {
 	}
 	if !ok {
 		out := &endpoint.ClusterLoadAssignment{ClusterName: xds.PoolCluster(p.Key)}
-		locality := &endpoint.LocalityLbEndpoints{Locality: &core.Locality{Zone: string(p.Key.Cluster)}, LoadBalancingWeight: uint32Value(1)}
-		for _, e := range p.Endpoints {
-			locality.LbEndpoints = append(locality.LbEndpoints, lbEndpoint(socketAddress(e.Address.Addr().String(), e.Address.Port()), e.Health.Verdict != world.Unhealthy))
-		}
+		locality := &endpoint.LocalityLbEndpoints{Locality: &core.Locality{Zone: string(p.Key.Cluster)}, LoadBalancingWeight: uint32Value(1), LbEndpoints: servers(p)}
 		out.Endpoints = []*endpoint.LocalityLbEndpoints{locality}
 		var err error
 		if r, err = xds.NewResource(xds.TypeEndpoint, out.ClusterName, out); err != nil {
@@ -147,6 +145,22 @@ func (b *builder) poolAssignment(c *collector, p *world.Pool) {
 	}
 	b.next.pools[p] = r
 	c.keep(r)
+}
+
+// servers are a pool's endpoints. What is about to end is drained while there is something better: Envoy sends it nothing new,
+// and lets what is under way end.
+func servers(p *world.Pool) []*endpoint.LbEndpoint {
+	healthy := func(e world.Endpoint) bool { return p.VerdictOf(&e) == world.Healthy }
+	better := slices.ContainsFunc(p.Endpoints, healthy)
+	out := make([]*endpoint.LbEndpoint, len(p.Endpoints))
+	for i := range p.Endpoints {
+		e := &p.Endpoints[i]
+		out[i] = lbEndpoint(socketAddress(e.Address.Addr().String(), e.Address.Port()), p.VerdictOf(e) != world.Unhealthy)
+		if e.Condition == world.Terminating && better {
+			out[i].HealthStatus = core.HealthStatus_DRAINING
+		}
+	}
+	return out
 }
 
 // gatewayClusters builds a cluster for the gateways of each member cluster that is not dialled directly.

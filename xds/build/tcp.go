@@ -84,9 +84,7 @@ func (b *builder) tcpEndpoints(s *policies.Service, choice *plan.Choice) []*endp
 	var out []*endpoint.LbEndpoint
 	if b.direct(choice.Cluster) {
 		if pool := b.world.Pool(world.PoolKey{Service: s.Metadata.Name, Cluster: choice.Cluster}); pool != nil {
-			for _, e := range pool.Endpoints {
-				out = append(out, lbEndpoint(socketAddress(e.Address.Addr().String(), e.Address.Port()), e.Health.Verdict != world.Unhealthy))
-			}
+			out = append(out, servers(pool)...)
 		}
 		return out
 	}

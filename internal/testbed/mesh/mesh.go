@@ -152,7 +152,7 @@ func (m *Mesh) startGateways(ctx context.Context) error {
 	return m.Until(ctx, "every server is judged healthy", func() bool {
 		for _, p := range m.plane.State().World.Pools() {
 			for _, e := range p.Endpoints {
-				if e.Health.Verdict != world.Healthy {
+				if p.VerdictOf(&e) != world.Healthy {
 					return false
 				}
 			}
