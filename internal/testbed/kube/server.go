@@ -34,13 +34,14 @@ type Config struct {
 // Server is one running API server with its etcd.
 type Server struct {
 	// Set once, before Start returns.
-	name    string
-	address netip.AddrPort
-	dir     string
-	ca      []byte
-	admin   string // its token
-	etcd    *process.Process
-	api     *process.Process
+	name        string
+	address     netip.AddrPort
+	etcdAddress netip.AddrPort
+	dir         string
+	ca          []byte
+	admin       string // its token
+	etcd        *process.Process
+	api         *process.Process
 }
 
 // Start runs an API server and waits until it is ready. The caller must end it with Stop. Where it does not become ready
@@ -74,7 +75,7 @@ func (s *Server) start(ctx context.Context, at netip.Addr) error {
 			return err
 		}
 	}
-	s.address = ports[0]
+	s.address, s.etcdAddress = ports[0], ports[1]
 	if s.etcd, err = process.Start("etcd", exec.Command(filepath.Join(binaries, "etcd"), s.etcdArgs(ports[1], ports[2])...)); err != nil {
 		return err
 	}
@@ -162,6 +163,21 @@ func (s *Server) Stop() error {
 		errs = append(errs, os.RemoveAll(s.dir))
 	}
 	return errors.Join(errs...)
+}
+
+// Kill ends the API server at once, as a crash would; its etcd goes on.
+func (s *Server) Kill() error { return s.api.Kill() }
+
+// Restart runs an API server anew after Kill, at the same address and with the same objects, and waits until it is ready.
+func (s *Server) Restart(ctx context.Context) error {
+	binaries, err := Binaries()
+	if err != nil {
+		return err
+	}
+	if s.api, err = process.Start("kube-apiserver", exec.Command(filepath.Join(binaries, "kube-apiserver"), s.apiArgs(s.etcdAddress)...)); err != nil {
+		return fmt.Errorf("restart Kubernetes %s: %w", s.name, err)
+	}
+	return s.waitReady(ctx)
 }
 
 // Pause freezes the API server: its connections stay open, the kernel accepts new ones, and nothing answers.
