@@ -14,11 +14,17 @@ import (
 func (p *Plane) setPolicies(set *policies.Set) {
 	p.keepPolicies(set)
 	p.pipeline.SetPolicies(set)
-	p.prober.Update(probe.Targets(set))
-	p.scraper.Update(scrape.Targets(set))
+	p.seed(set)
+	p.kube.Update(set)
 	p.metrics.policyLoads.WithLabelValues("ok").Inc()
 	p.log.Info("policies in force", "hash", set.Hash[:12], "regions", len(set.Regions), "clusters", len(set.Clusters), "services", len(set.Services))
 	p.warnOfDemoDatabase(set)
+}
+
+// membersChanged has the endpoints of now probed and scraped.
+func (p *Plane) membersChanged(w *world.World) {
+	p.prober.Update(probe.Targets(w))
+	p.scraper.Update(scrape.Targets(w))
 }
 
 // warnOfDemoDatabase is loud where a database that is partly invented would decide residency.

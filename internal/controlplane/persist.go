@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,8 +29,9 @@ type attachment struct {
 
 // restored is what was in force before the control plane started. It is set once.
 type restored struct {
-	policies   *policies.Set // clusters only; nil: nothing is known
-	viewpoints []StaleStatus // sorted by viewpoint, stale or not any more
+	policies   *policies.Set                           // clusters only; nil: nothing is known
+	viewpoints []StaleStatus                           // sorted by viewpoint, stale or not any more
+	pools      map[world.PoolKey][]world.FoundEndpoint // what they held; nil once the pipeline was told
 }
 
 // restore opens the state folder and publishes what it holds. What is wrong with it is no reason not to serve: it is logged
@@ -71,10 +73,15 @@ func (p *Plane) publishRestored(found cache.Contents) error {
 			return fmt.Errorf("state folder %s: %w", p.config.StateDir, err)
 		}
 	}
-	p.restored.policies = &policies.Set{Clusters: known.Clusters}
+	p.restored.policies, p.restored.pools = &policies.Set{Clusters: known.Clusters}, map[world.PoolKey][]world.FoundEndpoint{}
 	for i, s := range found.Snapshots {
 		p.pipeline.SeeViewpoint(viewpoints[i])
 		p.cache.Restore(s.Snapshot, s.At)
+		pools, err := cache.PoolsIn(s.Snapshot)
+		if err != nil {
+			return fmt.Errorf("state folder %s: %w", p.config.StateDir, err)
+		}
+		maps.Copy(p.restored.pools, pools)
 		p.restored.viewpoints = append(p.restored.viewpoints, StaleStatus{s.Snapshot.Viewpoint, s.At})
 	}
 	p.log.Warn("until policies are in force, proxies get what was published before", "viewpoints", len(found.Snapshots), "folder", p.config.StateDir)

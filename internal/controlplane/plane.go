@@ -18,6 +18,7 @@ import (
 	"github.com/meridian-mesh/meridian/health/probe"
 	"github.com/meridian-mesh/meridian/health/scrape"
 	"github.com/meridian-mesh/meridian/internal/pipeline"
+	"github.com/meridian-mesh/meridian/kube"
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/policies/folder"
 	"github.com/meridian-mesh/meridian/xds/cache"
@@ -47,6 +48,9 @@ type Config struct {
 	GeoDatabase string
 	// Demo says that the demo database is meant.
 	Demo bool
+	// Kubeconfig reaches the cluster in which the control plane runs, for Secrets in which kubeconfigs of member clusters are. Empty:
+	// by the pod's service account, where it is a pod.
+	Kubeconfig string
 	// StateDir is the folder in which what is published is kept, for this replica alone; after a restart it is served until
 	// there is something newer. Empty: nothing is kept.
 	StateDir string
@@ -69,6 +73,7 @@ type Plane struct {
 	http     *net.TCPListener
 	pipeline *pipeline.Pipeline
 	folder   *folder.Folder
+	kube     *kube.Watcher
 	prober   *probe.Prober
 	scraper  *scrape.Scraper
 	geo      *mmdb.Database
@@ -140,10 +145,13 @@ func listen(address string, anywhere bool) (*net.TCPListener, error) {
 func (p *Plane) assemble() error {
 	p.metrics = newMetrics(p)
 	var err error
-	if p.pipeline, err = pipeline.New(pipeline.Config{Publish: p.publish, OnCycle: p.cycled, Quiet: p.config.Quiet, MaxMerge: p.config.MaxMerge}); err != nil {
+	if p.pipeline, err = pipeline.New(pipeline.Config{Publish: p.publish, OnCycle: p.cycled, OnMembers: p.membersChanged, Quiet: p.config.Quiet, MaxMerge: p.config.MaxMerge}); err != nil {
 		return err
 	}
 	if p.folder, err = folder.New(folder.Config{Dir: p.config.Policies, OnSet: p.setPolicies, OnError: p.policiesFailed}); err != nil {
+		return err
+	}
+	if p.kube, err = p.newKube(); err != nil {
 		return err
 	}
 	if p.prober, err = probe.New(probe.Config{Deliver: p.pipeline.Signal}); err != nil {
@@ -217,7 +225,7 @@ const drainGrace = 5 * time.Second
 func (p *Plane) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	web := &http.Server{Handler: p.handler(), ReadHeaderTimeout: 5 * time.Second, Protocols: bothProtocols()}
-	for _, run := range []func(context.Context) error{p.runPipeline, p.serve.Run, p.peers.run, p.folder.Run, p.prober.Run, p.scraper.Run, p.geo.Run} {
+	for _, run := range []func(context.Context) error{p.runPipeline, p.serve.Run, p.peers.run, p.folder.Run, p.kube.Run, p.prober.Run, p.scraper.Run, p.geo.Run} {
 		g.Go(func() error { return run(ctx) })
 	}
 	g.Go(func() error { return p.grpc.Serve(p.serve.Listener(p.xds)) })

@@ -27,6 +27,7 @@ type batch struct {
 	since      time.Time
 	policies   *policies.Set
 	viewpoints map[world.ViewpointID]world.Viewpoint
+	pools      map[world.PoolKey]world.PoolFound
 	facts      map[factKey]world.Fact
 	signals    map[signalKey]health.Signal
 	refusals   map[world.ViewpointID]Refusal
@@ -82,6 +83,13 @@ func (b *batch) addViewpoint(v world.Viewpoint) {
 	b.viewpoints[v.ID()] = v
 }
 
+func (b *batch) addPool(f world.PoolFound) {
+	if b.pools == nil {
+		b.pools = map[world.PoolKey]world.PoolFound{}
+	}
+	b.pools[f.Pool] = f
+}
+
 func (b *batch) addRoundTrip(f world.RoundTripMeasured) {
 	if b.facts == nil {
 		b.facts = map[factKey]world.Fact{}
@@ -110,6 +118,9 @@ func (b *batch) orderedFacts(now time.Time) []world.Fact {
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.viewpoints)) {
 		facts = append(facts, world.ViewpointSeen{Viewpoint: b.viewpoints[id]})
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(b.pools), world.PoolKey.Compare) {
+		facts = append(facts, b.pools[key])
 	}
 	keys := slices.SortedFunc(maps.Keys(b.facts), func(x, y factKey) int {
 		return strings.Compare(string(x.from)+"/"+string(x.to), string(y.from)+"/"+string(y.to))

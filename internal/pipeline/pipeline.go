@@ -21,12 +21,18 @@ type Config struct {
 	// Publish takes each snapshot that verify passed; since is when the oldest change in it came in. It must not
 	// block for long: the loop waits for it. Required.
 	Publish func(snapshot *xds.Snapshot, since time.Time)
+	// OnMembers, where given, is told of a world in which pools may have other endpoints than before, from the loop. It must not
+	// block.
+	OnMembers func(*world.World)
 	// OnCycle, where given, is told of every cycle, from the loop. It must not block.
 	OnCycle func(Cycle)
 	// Quiet is how long the loop waits for further changes while they keep coming. Default 10ms.
 	Quiet time.Duration
 	// MaxMerge is how long a change may be held back for merging at most. Default 50ms.
 	MaxMerge time.Duration
+	// FirstWait is how long the first plan waits for member clusters to say which endpoints pools have: proxies that run already
+	// must not lose what they have to a control plane that knows nothing yet. Default 10s.
+	FirstWait time.Duration
 	// Tick is how often the passing of time alone is judged. Default 250ms.
 	Tick time.Duration
 }
@@ -46,6 +52,7 @@ type Pipeline struct {
 	tried    map[world.ViewpointID]*xds.Snapshot // newest built, published or refused
 	refusals map[world.ViewpointID]Refusal       // what proxies refused, until it is mended
 	last     time.Time                           // end of the last cycle that had input
+	waiting  waiting
 
 	// Atomic.
 	state atomic.Pointer[State]
@@ -58,6 +65,7 @@ func New(config Config) (*Pipeline, error) {
 	}
 	config.Quiet = orDefault(config.Quiet, 10*time.Millisecond)
 	config.MaxMerge = max(orDefault(config.MaxMerge, 50*time.Millisecond), config.Quiet)
+	config.FirstWait = orDefault(config.FirstWait, 10*time.Second)
 	config.Tick = orDefault(config.Tick, 250*time.Millisecond)
 	p := &Pipeline{config: config, inbox: newInbox(), tried: map[world.ViewpointID]*xds.Snapshot{}, refusals: map[world.ViewpointID]Refusal{}}
 	p.state.Store(&State{World: p.writer.Current(), Plan: &plan.Plan{Admission: &plan.Admission{}}})
@@ -87,6 +95,11 @@ func (p *Pipeline) SeeViewpoint(v world.Viewpoint) {
 // Signal hands in a signal; the newest of one source and key counts.
 func (p *Pipeline) Signal(s health.Signal) {
 	p.inbox.put(time.Now(), func(b *batch) { b.addSignal(s) })
+}
+
+// Find hands in which endpoints a pool has, as its cluster says.
+func (p *Pipeline) Find(f world.PoolFound) {
+	p.inbox.put(time.Now(), func(b *batch) { b.addPool(f) })
 }
 
 // SeeRoundTrip hands in a measured round trip between regions.
@@ -140,7 +153,17 @@ func (p *Pipeline) settle(ctx context.Context) bool {
 func (p *Pipeline) cycle(b batch, now time.Time) {
 	w, delta := p.commit(b, now)
 	before := p.State()
-	if !p.noteRefusals(b.refusals) && !p.due(before, delta, now) {
+	refused := p.noteRefusals(b.refusals)
+	if (delta.Policies || delta.Members) && p.config.OnMembers != nil {
+		p.config.OnMembers(w)
+	}
+	switch p.waiting.look(w, now, p.config.FirstWait) {
+	case hold:
+		return
+	case release:
+		delta.Policies = true
+	}
+	if !refused && !p.due(before, delta, now) {
 		return
 	}
 	c := Cycle{Since: b.since, Delta: delta, Planned: true}
