@@ -134,22 +134,23 @@ func (m *member) session(ctx context.Context, a access) error {
 	defer cancel()
 	running.Go(func() { m.heartbeat(ctx, client.typed) })
 	running.Go(func() { m.read(ctx, client) })
-	return m.accessChanged(ctx, a)
+	m.untilAccessChanges(ctx, a)
+	return nil
 }
 
-// accessChanged waits until the access is another one, or ctx ends. One that can't be read for a while changes nothing.
-func (m *member) accessChanged(ctx context.Context, a access) error {
+// untilAccessChanges waits until the access is another one, or ctx ends. One that can't be read for a while changes nothing.
+func (m *member) untilAccessChanges(ctx context.Context, a access) {
 	for {
 		// Not all at once: a hundred kubeconfigs in Secrets are a hundred requests.
 		pause(ctx, m.config.Reread/2+rand.N(m.config.Reread))
-		if ctx.Err() != nil {
-			return nil
-		}
 		now, err := readAccess(ctx, &m.reach, m.config.Own)
+		if ctx.Err() != nil {
+			return
+		}
 		m.fails("access", err)
 		if err == nil && now != a {
 			m.log.Info("the access to a member cluster has changed: connecting anew")
-			return nil
+			return
 		}
 	}
 }

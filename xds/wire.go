@@ -110,6 +110,7 @@ func sizeOf(field protowire.Number, length int) int {
 	return protowire.SizeTag(field) + protowire.SizeBytes(length)
 }
 
+//nolint:unparam // that all these fields have the number 2 is chance
 func appendLength(b []byte, field protowire.Number, length int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(length))
 }

@@ -90,7 +90,9 @@ func (h *host) storm(ctx context.Context, o order) (answer, error) {
 	}
 	at := time.Now()
 	h.grpc.Stop()
-	<-h.ended
+	if err := <-h.ended; err != nil {
+		return answer{}, err
+	}
 	h.weight++
 	if _, err := h.side.change(h.weight + 1); err != nil {
 		return answer{}, err
@@ -115,7 +117,7 @@ func (h *host) end() {
 	if h.grpc != nil {
 		h.cancel()
 		h.grpc.Stop()
-		<-h.ended
+		_ = <-h.ended // it was to end
 	}
 }
 

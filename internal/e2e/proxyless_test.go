@@ -125,9 +125,7 @@ func TestGRPCClientWithoutAProxyFailsOverInsideItsBoundary(t *testing.T) {
 	ask := func(labels ...string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		for _, l := range labels {
-			ctx = metadata.AppendToOutgoingContext(ctx, "x-data-label", l)
-		}
+		ctx = metadata.NewOutgoingContext(ctx, metadata.MD{"x-data-label": labels})
 		var header metadata.MD
 		if err := conn.Invoke(ctx, dataserver.EchoMethod, wrapperspb.String("hello"), &wrapperspb.StringValue{}, grpc.Header(&header)); err != nil {
 			return "refused"

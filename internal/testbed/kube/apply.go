@@ -19,7 +19,7 @@ import (
 // Apply makes objects as manifests in YAML say, or changes them: `kubectl apply --server-side` as an administrator. What a manifest
 // says of status is applied too.
 func (s *Server) Apply(ctx context.Context, manifests []byte) error {
-	return s.each(ctx, manifests, func(of dynamic.ResourceInterface, u *unstructured.Unstructured) error {
+	return s.each(manifests, func(of dynamic.ResourceInterface, u *unstructured.Unstructured) error {
 		options := meta.ApplyOptions{FieldManager: "testbed", Force: true}
 		made, err := of.Apply(ctx, u.GetName(), u.DeepCopy(), options)
 		if err != nil || u.Object["status"] == nil || made.Object["kind"] == "CustomResourceDefinition" {
@@ -32,13 +32,13 @@ func (s *Server) Apply(ctx context.Context, manifests []byte) error {
 
 // Delete removes the objects that manifests name, at once.
 func (s *Server) Delete(ctx context.Context, manifests []byte) error {
-	return s.each(ctx, manifests, func(of dynamic.ResourceInterface, u *unstructured.Unstructured) error {
+	return s.each(manifests, func(of dynamic.ResourceInterface, u *unstructured.Unstructured) error {
 		return of.Delete(ctx, u.GetName(), meta.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 	})
 }
 
 // each does something with each object of some manifests, by the resource that it is one of.
-func (s *Server) each(ctx context.Context, manifests []byte, do func(dynamic.ResourceInterface, *unstructured.Unstructured) error) error {
+func (s *Server) each(manifests []byte, do func(dynamic.ResourceInterface, *unstructured.Unstructured) error) error {
 	client, err := dynamic.NewForConfig(s.REST())
 	if err != nil {
 		return err
