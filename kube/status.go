@@ -11,13 +11,13 @@ import (
 
 // ClusterStatus is how well a member cluster is read.
 type ClusterStatus struct {
-	Cluster policies.ClusterName
+	Cluster policies.ClusterName `json:"cluster"`
 	// Heard is when its API server last answered; zero when it never did.
-	Heard time.Time
+	Heard time.Time `json:"heard,omitzero"`
 	// Stale says that this is too long ago for what it said of readiness to count.
-	Stale bool
+	Stale bool `json:"stale,omitempty"`
 	// Problems say why something can't be read, sorted; none where all can.
-	Problems []string
+	Problems []string `json:"problems,omitempty"`
 }
 
 // Status is how well each member cluster is read, sorted by name.

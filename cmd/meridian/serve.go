@@ -27,6 +27,7 @@ Logs are JSON lines on standard error. SIGTERM drains and ends it.`,
 	addTuning(c, &config)
 	c.Flags().StringVar(&config.GeoDatabase, "geo-database", "", "MMDB of the geo service (default: the embedded demo database)")
 	c.Flags().StringVar(&config.StateDir, "state-dir", "", "folder to keep what is published in, to serve it after a restart with nothing reachable (default: keep nothing)")
+	c.Flags().StringVar(&config.Kubeconfig, "kubeconfig", "", "reaches the cluster in which the control plane runs, for Secrets with kubeconfigs of member clusters (default: the pod's service account)")
 	c.Flags().TextVar(&level, "log-level", slog.LevelInfo, "debug, info, warn or error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if config.Policies == "" {

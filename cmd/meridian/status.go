@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/meridian-mesh/meridian/internal/controlplane"
+	"github.com/meridian-mesh/meridian/kube"
 	"github.com/meridian-mesh/meridian/xds/serve"
 )
 
@@ -62,6 +63,27 @@ func stateOf(p serve.ProxyStatus) string {
 	return string(p.State)
 }
 
+// heard is when a cluster's API server last answered.
+func heard(c kube.ClusterStatus) string {
+	if c.Heard.IsZero() {
+		return "never"
+	}
+	return c.Heard.Format(time.RFC3339)
+}
+
+// standing is how far a cluster's word counts, in one word.
+func standing(c kube.ClusterStatus) string {
+	switch {
+	case c.Heard.IsZero():
+		return "unknown"
+	case c.Stale:
+		return "stale"
+	case len(c.Problems) > 0:
+		return "troubled"
+	}
+	return "current"
+}
+
 func statusTable(w io.Writer, s controlplane.Status) {
 	if s.Policies.Hash == "" {
 		fmt.Fprintln(w, "policies: none in force")
@@ -90,6 +112,15 @@ func statusTable(w io.Writer, s controlplane.Status) {
 			if t.State == serve.Nacked {
 				fmt.Fprintf(w, "  %s refused %v: %s\n", t.Type, t.Resources, t.Refusal)
 			}
+		}
+	}
+	if len(s.Clusters) > 0 {
+		fmt.Fprintln(w, "\nCLUSTER\tAPI SERVER HEARD\tSTATE")
+	}
+	for _, c := range s.Clusters {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Cluster, heard(c), standing(c))
+		for _, p := range c.Problems {
+			fmt.Fprintf(w, "  %s\n", p)
 		}
 	}
 	fmt.Fprintln(w, "\nSERVICE\tCLUSTER\tREGION\tHEALTHY\tFREE SLOTS")

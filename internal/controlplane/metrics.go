@@ -106,6 +106,8 @@ var (
 	heldDesc      = describe("meridian_viewpoints_quarantined", "Viewpoints whose newest configuration is not served because a proxy refused it.")
 	staleDesc     = describe("meridian_proxies_stale", "Connected proxies that are served what was published before the control plane started.")
 	behindDesc    = describe("meridian_state_behind", "1 while something that is published is not in the state folder.")
+	heardDesc     = describe("meridian_cluster_heard_timestamp_seconds", "When a member cluster's API server last answered.", "cluster")
+	troubledDesc  = describe("meridian_cluster_problems", "Things of a member cluster that can't be read now.", "cluster")
 	refusedDesc   = describe("meridian_viewpoints_refused", "Viewpoints whose newest configuration verify holds back.")
 )
 
@@ -115,7 +117,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe sends the descriptions of what Collect sends.
 func (g gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{proxiesDesc, endpointsDesc, slotsDesc, freeDesc, probesDesc, scrapesDesc, geoDesc, refusedDesc, pendingDesc, heldDesc, staleDesc, behindDesc} {
+	for _, d := range []*prometheus.Desc{proxiesDesc, endpointsDesc, slotsDesc, freeDesc, probesDesc, scrapesDesc, geoDesc, refusedDesc, pendingDesc, heldDesc, staleDesc, behindDesc, heardDesc, troubledDesc} {
 		out <- d
 	}
 }
@@ -150,6 +152,7 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	for _, pool := range state.World.Pools() {
 		g.pool(gauge, state.World, pool)
 	}
+	g.clusters(out)
 	probes, scrapes, lookups := g.plane.prober.Stats(), g.plane.scraper.Stats(), g.plane.geo.Stats()
 	counter(probesDesc, probes.Succeeded, "success")
 	counter(probesDesc, probes.Failed, "failure")
@@ -157,6 +160,18 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	counter(scrapesDesc, scrapes.Failed, "failure")
 	counter(geoDesc, lookups.Hits, "hit")
 	counter(geoDesc, lookups.Misses, "miss")
+}
+
+// clusters are those that are read from their API servers.
+func (g gauges) clusters(out chan<- prometheus.Metric) {
+	for _, c := range g.plane.kube.Status() {
+		heard := 0.0
+		if !c.Heard.IsZero() {
+			heard = float64(c.Heard.UnixMilli()) / 1000
+		}
+		out <- prometheus.MustNewConstMetric(heardDesc, prometheus.GaugeValue, heard, string(c.Cluster))
+		out <- prometheus.MustNewConstMetric(troubledDesc, prometheus.GaugeValue, float64(len(c.Problems)), string(c.Cluster))
+	}
 }
 
 func (g gauges) pool(gauge func(*prometheus.Desc, int, ...string), w *world.World, pool *world.Pool) {

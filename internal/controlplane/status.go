@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/meridian-mesh/meridian/internal/pipeline"
+	"github.com/meridian-mesh/meridian/kube"
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/world"
 	"github.com/meridian-mesh/meridian/xds/serve"
@@ -19,7 +20,9 @@ type Status struct {
 	Stale    []StaleStatus       `json:"stale,omitempty"`
 	// Quarantined are viewpoints whose newest configuration is not served because a proxy refused it.
 	Quarantined []QuarantineStatus `json:"quarantined,omitempty"`
-	Pools       []PoolStatus       `json:"pools"`
+	// Clusters are those that are read from their API servers.
+	Clusters []kube.ClusterStatus `json:"clusters,omitempty"`
+	Pools    []PoolStatus         `json:"pools"`
 	Since       time.Time          `json:"since"`
 }
 
@@ -71,7 +74,7 @@ type PoolStatus struct {
 // Status is the picture of now.
 func (p *Plane) Status() Status {
 	state, folder := p.State(), p.folder.Status()
-	out := Status{Proxies: p.Proxies(), Stale: p.stale(), Pools: []PoolStatus{}, Since: p.started}
+	out := Status{Proxies: p.Proxies(), Stale: p.stale(), Clusters: p.kube.Status(), Pools: []PoolStatus{}, Since: p.started}
 	if set := state.World.Policies(); set != nil {
 		out.Policies.Hash, out.Policies.Loaded = set.Hash, folder.Loaded
 	}

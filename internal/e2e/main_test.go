@@ -3,8 +3,10 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -16,9 +18,26 @@ import (
 
 	"github.com/meridian-mesh/meridian/internal/testbed/mesh"
 	"github.com/meridian-mesh/meridian/internal/testbed/modelserver"
+	"github.com/meridian-mesh/meridian/internal/testbed/netns"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// podAddresses are what servers that Kubernetes lists have: it takes no loopback ones.
+var podAddresses = netip.MustParsePrefix("10.0.0.1/8")
+
+// TestMain runs the tests in a network namespace of their own.
+func TestMain(m *testing.M) {
+	code, done, err := netns.Enter(podAddresses)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tests on Kubernetes are skipped:", err)
+	} else if done {
+		os.Exit(code)
+	}
+	isolated = err == nil
+	goleak.VerifyTestMain(m)
+}
+
+// isolated says whether podAddresses are local.
+var isolated bool
 
 // The demo database's clients.
 const (

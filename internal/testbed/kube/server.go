@@ -119,7 +119,7 @@ func (s *Server) etcdArgs(clients, peers netip.AddrPort) []string {
 
 // apiArgs leave out what needs controllers: nobody would give namespaces their default service account.
 func (s *Server) apiArgs(etcd netip.AddrPort) []string {
-	return []string{"--etcd-servers=http://" + etcd.String(), "--bind-address=" + s.address.Addr().String(), "--secure-port=" + fmt.Sprint(s.address.Port()),
+	return []string{"--etcd-servers=http://" + etcd.String(), "--bind-address=" + s.address.Addr().String(), "--advertise-address=" + s.address.Addr().String(), "--secure-port=" + fmt.Sprint(s.address.Port()),
 		"--cert-dir=" + s.dir, "--tls-cert-file=" + s.file("tls.crt"), "--tls-private-key-file=" + s.file("tls.key"),
 		"--service-account-issuer=https://" + s.name + ".kubernetes.test", "--service-account-key-file=" + s.file("accounts.crt"), "--service-account-signing-key-file=" + s.file("accounts.key"),
 		"--token-auth-file=" + s.file("tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/16",

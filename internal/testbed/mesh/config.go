@@ -29,6 +29,9 @@ type Config struct {
 	TLS bool
 	// Flat gives clusters no gateway addresses, so that servers are dialled directly.
 	Flat bool
+	// Kubernetes gives each cluster a real API server, which lists its servers; they then have addresses in 10.NETWORK.0.0/16, which
+	// must be local: see package netns.
+	Kubernetes bool
 	// StateOfTheWorld makes gateways use that protocol instead of delta.
 	StateOfTheWorld bool
 	// Log is for the control plane. Default: discards.

@@ -15,6 +15,7 @@ import (
 	"github.com/meridian-mesh/meridian/geo/mmdb"
 	"github.com/meridian-mesh/meridian/internal/controlplane"
 	"github.com/meridian-mesh/meridian/internal/testbed/envoy"
+	"github.com/meridian-mesh/meridian/internal/testbed/kube"
 	"github.com/meridian-mesh/meridian/internal/testbed/link"
 	"github.com/meridian-mesh/meridian/internal/testbed/loopback"
 	"github.com/meridian-mesh/meridian/internal/testbed/modelserver"
@@ -30,6 +31,7 @@ type Mesh struct {
 	dir      string
 	clusters []*Member
 	plane    *controlplane.Plane
+	run      context.Context // ends with the mesh
 	end      context.CancelFunc
 	endPlane context.CancelFunc
 	planeRan chan struct{}
@@ -47,6 +49,8 @@ type Member struct {
 	eastWest, wide netip.AddrPort
 	servers        []*modelserver.Server
 	gateway        *envoy.Process
+	kube           *kube.Server
+	pods           []Pod // as the API server lists the servers
 	link           *link.Link
 	source         netip.Addr
 	mesh           *Mesh
@@ -66,7 +70,7 @@ func Start(ctx context.Context, config Config) (*Mesh, error) {
 	}
 	run, end := context.WithCancel(context.WithoutCancel(ctx))
 	group, run := errgroup.WithContext(run)
-	m := &Mesh{config: config, dir: dir, end: end, running: group}
+	m := &Mesh{config: config, dir: dir, run: run, end: end, running: group}
 	if err := m.start(ctx, run); err != nil {
 		return nil, errors.Join(fmt.Errorf("start mesh: %w", err), m.Stop())
 	}
@@ -88,6 +92,9 @@ func (m *Mesh) start(ctx, run context.Context) error {
 		}
 	}
 	if err := m.connect(run); err != nil {
+		return err
+	}
+	if err := m.startKubernetes(ctx); err != nil {
 		return err
 	}
 	var err error
@@ -125,18 +132,30 @@ func (m *Mesh) addMember(run context.Context, c Cluster) error {
 	}
 	member.wide = member.eastWest
 	m.clusters = append(m.clusters, member)
-	for i := range c.Servers {
-		config := m.config.Server
-		config.Name = fmt.Sprintf("%s-server-%d", c.Name, i)
-		config.Models = []string{Model}
-		config.Address = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, c.Network, 1, byte(i + 1)}), 0)
-		s, err := modelserver.New(config)
-		if err != nil {
+	for range c.Servers {
+		if err := member.addServer(run); err != nil {
 			return err
 		}
-		member.servers = append(member.servers, s)
-		m.running.Go(func() error { return s.Run(run) })
 	}
+	return nil
+}
+
+// addServer starts one more model server.
+func (c *Member) addServer(run context.Context) error {
+	i, config := len(c.servers), c.mesh.config.Server
+	config.Name = fmt.Sprintf("%s-server-%d", c.Name, i)
+	config.Models = []string{Model}
+	address, port := [4]byte{127, c.Network, 1, byte(i + 1)}, uint16(0)
+	if c.mesh.config.Kubernetes {
+		address[0], port = 10, podPort
+	}
+	config.Address = netip.AddrPortFrom(netip.AddrFrom4(address), port)
+	s, err := modelserver.New(config)
+	if err != nil {
+		return err
+	}
+	c.servers, c.pods = append(c.servers, s), append(c.pods, PodReady)
+	c.mesh.running.Go(func() error { return s.Run(run) })
 	return nil
 }
 
@@ -183,6 +202,11 @@ func (m *Mesh) Stop() error {
 		}
 	}
 	m.end()
+	for _, c := range m.clusters {
+		if c.kube != nil {
+			errs = append(errs, c.kube.Stop())
+		}
+	}
 	return errors.Join(append(errs, m.running.Wait(), os.RemoveAll(m.dir))...)
 }
 

@@ -24,12 +24,18 @@ func (m *Mesh) writePolicies() error {
 		if !m.config.Flat {
 			gateways = fmt.Sprintf(", gateways: [{address: %s, port: %d}]", c.wide.Addr(), c.wide.Port())
 		}
-		object("Cluster", c.Name, fmt.Sprintf("{region: %s%s}", c.Region, gateways))
+		kubernetes := ""
+		if m.config.Kubernetes {
+			kubernetes = fmt.Sprintf(", kubernetes: {kubeconfig: %s, staleAfter: 2s}", c.kubeconfig())
+		}
+		object("Cluster", c.Name, fmt.Sprintf("{region: %s%s%s}", c.Region, gateways, kubernetes))
 		var endpoints []string
 		for _, s := range c.servers {
 			endpoints = append(endpoints, fmt.Sprintf("{address: %s, port: %d}", s.Addr().Addr(), s.Addr().Port()))
 		}
-		if len(endpoints) > 0 {
+		if m.config.Kubernetes {
+			pools = append(pools, fmt.Sprintf("{cluster: %s, from: {namespace: %s, name: %s}}", c.Name, podNamespace, ServiceName))
+		} else if len(endpoints) > 0 {
 			pools = append(pools, fmt.Sprintf("{cluster: %s, endpoints: [%s]}", c.Name, strings.Join(endpoints, ", ")))
 		}
 		object("Gateway", "edge-"+c.Name, m.gatewaySpec(c))

@@ -29,6 +29,9 @@ func Enter(prefix netip.Prefix) (code int, done bool, err error) {
 	return 0, false, nil
 }
 
+// Inside says whether the program runs in a namespace of its own, out of which nothing leads.
+func Inside() bool { return os.Getenv(inside) != "" }
+
 // again runs this program with the same arguments in a new namespace.
 func again() (code int, err error) {
 	c := exec.Command("/proc/self/exe", os.Args[1:]...)

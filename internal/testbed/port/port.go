@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/meridian-mesh/meridian/internal/testbed/netns"
 )
 
 // Port is a net.Listener whose connections are *Conn. Make one with Open.
@@ -36,9 +38,9 @@ const (
 	closed
 )
 
-// Open listens at a loopback address; port 0 takes any that is free. The caller must Close it.
+// Open listens at a loopback address, or at any in a network namespace out of which nothing leads; port 0 takes any that is free. The caller must Close it.
 func Open(address netip.AddrPort) (*Port, error) {
-	if !address.Addr().IsLoopback() {
+	if !address.Addr().IsLoopback() && !netns.Inside() {
 		return nil, fmt.Errorf("listen at %s: not a loopback address", address)
 	}
 	r, addr, err := reserve(address)
