@@ -23,7 +23,7 @@ type Status struct {
 	// Clusters are those that are read from their API servers.
 	Clusters []kube.ClusterStatus `json:"clusters,omitempty"`
 	Pools    []PoolStatus         `json:"pools"`
-	Since       time.Time          `json:"since"`
+	Since    time.Time            `json:"since"`
 }
 
 // PolicyStatus is the policy set in force, and why the folder's content is not, where it is not.

@@ -126,7 +126,7 @@ func (k *walk) throughAddress(r *reached, e entry, c *cluster.Cluster, host *end
 		k.notAnalysable(e.cluster, "an address that is not an IP and a port")
 		return
 	}
-	found := k.atlas.find(at, e.service)
+	found := k.near(k.atlas.find(at, e.service))
 	if len(found) == 0 {
 		k.report(Violation{Code: UnknownAddress, Resource: e.cluster, Cluster: e.cluster, Address: at, Detail: "it is in no pool and is no cluster's gateway"})
 	}
@@ -137,6 +137,20 @@ func (k *walk) throughAddress(r *reached, e entry, c *cluster.Cluster, host *end
 		}
 		r.add(s)
 	}
+}
+
+// near are those of some occupants of an address that can be met there from here. Clusters behind gateways have networks of their
+// own, in which addresses of pods may be the same as in another's: where one of this cluster's own servers has the address, a
+// server that is behind other gateways does not.
+func (k *walk) near(found []occupant) []occupant {
+	own := func(o occupant) bool { return !o.gateway && o.cluster == k.here }
+	if len(found) < 2 || !slices.ContainsFunc(found, own) {
+		return found
+	}
+	return slices.DeleteFunc(slices.Clone(found), func(o occupant) bool {
+		c, ok := k.set.Cluster(o.cluster)
+		return !own(o) && !o.gateway && ok && len(c.Spec.Gateways) > 0
+	})
 }
 
 // throughHop follows a request for a service through an internal listener.
