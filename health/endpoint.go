@@ -148,3 +148,17 @@ func servedAt(p *world.Pool, reports []Reported) time.Time {
 	}
 	return served
 }
+
+// saidIn is what a pool's servers said of themselves in some reports; it has no time where they said nothing.
+func saidIn(p *world.Pool, reports []Reported) (load world.PoolLoad) {
+	for _, r := range reports {
+		if r.Cluster != p.Key.Cluster || r.Load == (world.ServerLoad{}) {
+			continue
+		}
+		load.ServerLoad = load.Plus(r.Load)
+		if r.At.After(load.At) {
+			load.At = r.At
+		}
+	}
+	return load
+}

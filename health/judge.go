@@ -10,7 +10,7 @@ import (
 )
 
 // Judge gives the facts that follow from signals and from the time that has passed: EndpointJudged, EndpointMeasured,
-// PoolServed and DemandSeen, each only where something is not as the world has it, in an order that depends on
+// PoolServed, PoolSaid and DemandSeen, each only where something is not as the world has it, in an order that depends on
 // nothing but their subjects. It does not change the world or the signals. It costs a look at every endpoint, and the
 // sorting of the signals.
 func Judge(w *world.World, signals []Signal, now time.Time) []world.Fact {
@@ -70,6 +70,9 @@ func (j *judging) service(w *world.World, s *policies.Service) {
 		served := servedAt(p, reports)
 		if served.Sub(p.ServedAt) >= servedStep {
 			j.facts = append(j.facts, world.PoolServed{Pool: p.Key, At: served})
+		}
+		if load := saidIn(p, reports); !load.At.IsZero() {
+			j.facts = append(j.facts, world.PoolSaid{Pool: p.Key, Load: load})
 		}
 		j.pool(p, s, served)
 	}

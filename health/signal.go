@@ -46,6 +46,8 @@ type Reported struct {
 	Cluster   policies.ClusterName
 	// Succeeded, Failed and Issued count attempts within Interval; InProgress is how many are in flight at its end.
 	Succeeded, Failed, Issued, InProgress uint64
+	// Load is what servers said of themselves in the responses within Interval.
+	Load world.ServerLoad
 	// Interval is the time that the counts are of. Where it is not positive the report is ignored.
 	Interval time.Duration
 	// At is the end of Interval.

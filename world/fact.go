@@ -49,6 +49,12 @@ type PoolServed struct {
 	At   time.Time
 }
 
+// PoolSaid replaces what a pool's servers said of themselves in responses, unless something newer is known.
+type PoolSaid struct {
+	Pool PoolKey
+	Load PoolLoad
+}
+
 // DemandSeen replaces the part of a key's demand that went to one cluster; a Demand of 0 forgets it.
 type DemandSeen struct {
 	Key DemandKey
@@ -81,6 +87,7 @@ func (PoolFound) fact()         {}
 func (EndpointJudged) fact()    {}
 func (EndpointMeasured) fact()  {}
 func (PoolServed) fact()        {}
+func (PoolSaid) fact()          {}
 func (DemandSeen) fact()        {}
 func (RoundTripMeasured) fact() {}
 func (SharesPublished) fact()   {}

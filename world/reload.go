@@ -69,7 +69,7 @@ func (p *Pool) carryOver(before *Pool) *Pool {
 	if before == nil {
 		return p
 	}
-	p.ServedAt = before.ServedAt
+	p.ServedAt, p.Said = before.ServedAt, before.Said
 	for i := range p.Endpoints {
 		if j, ok := before.find(p.Endpoints[i].Address); ok {
 			p.Endpoints[i].Health, p.Endpoints[i].Load = before.Endpoints[j].Health, before.Endpoints[j].Load

@@ -74,6 +74,8 @@ func (c *commit) apply(f Fact) {
 		c.changeEndpoint(f.Endpoint, func(e *Endpoint) { e.Health = f.Health })
 	case EndpointMeasured:
 		c.changeEndpoint(f.Endpoint, func(e *Endpoint) { e.Load = f.Load })
+	case PoolSaid:
+		c.notePoolSaid(f)
 	case PoolServed:
 		c.servePool(f)
 	case DemandSeen:
@@ -136,6 +138,16 @@ func (c *commit) servePool(f PoolServed) {
 		return
 	}
 	c.ownPool(place).ServedAt = f.At
+	c.delta.Refreshed = true
+}
+
+// notePoolSaid keeps the newest.
+func (c *commit) notePoolSaid(f PoolSaid) {
+	place, ok := slices.BinarySearchFunc(c.next.pools, f.Pool, comparePool)
+	if !ok || !f.Load.At.After(c.next.pools[place].Said.At) {
+		return
+	}
+	c.ownPool(place).Said = f.Load
 	c.delta.Refreshed = true
 }
 

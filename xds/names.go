@@ -94,6 +94,16 @@ func SecretClientCA(gateway policies.GatewayName, listener string) string {
 	return EdgeListener(gateway, listener) + "/client-ca"
 }
 
+// The metrics that servers may say of themselves in responses (ORCA), as Envoy names them in load reports.
+const (
+	MetricCPU         = "cpu_utilization"
+	MetricMemory      = "mem_utilization"
+	MetricApplication = "application_utilization"
+	// MetricKVCache and MetricWaiting are vLLM's.
+	MetricKVCache = "named_metrics.kv_cache_usage_perc"
+	MetricWaiting = "named_metrics.num_requests_waiting"
+)
+
 // GeoServiceCluster is the Envoy cluster of the geo service.
 const GeoServiceCluster = "geo-service"
 

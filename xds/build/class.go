@@ -54,6 +54,7 @@ func (b *builder) bare(s *policies.Service, name string) *cluster.Cluster {
 	traffic := b.set.TrafficFor(s.Metadata.Name)
 	out := edsCluster(name, traffic.Retries.ConnectTimeout.Std())
 	out.CommonLbConfig.LocalityConfigSpecifier = &cluster.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{LocalityWeightedLbConfig: &cluster.Cluster_CommonLbConfig_LocalityWeightedLbConfig{}}
+	out.LrsReportEndpointMetrics = []string{xds.MetricCPU, xds.MetricMemory, xds.MetricApplication, xds.MetricKVCache, xds.MetricWaiting}
 	out.LrsServer = &core.ConfigSource{ResourceApiVersion: core.ApiVersion_V3, ConfigSourceSpecifier: &core.ConfigSource_Self{Self: &core.SelfConfigSource{}}}
 	return out
 }

@@ -138,7 +138,7 @@ func (p *source) read(stats []*endpoint.ClusterStats) map[subject]health.Reporte
 			of := subject{demand, policies.ClusterName(l.GetLocality().GetZone())}
 			sums[of] = add(sums[of], health.Reported{
 				Succeeded: l.GetTotalSuccessfulRequests(), Failed: l.GetTotalErrorRequests(), Issued: l.GetTotalIssuedRequests(),
-				InProgress: l.GetTotalRequestsInProgress(), Interval: intervals[demand],
+				InProgress: l.GetTotalRequestsInProgress(), Load: loadIn(l), Interval: intervals[demand],
 			})
 		}
 	}
@@ -156,6 +156,7 @@ func add(a, b health.Reported) health.Reported {
 	a.Failed += b.Failed
 	a.Issued += b.Issued
 	a.InProgress += b.InProgress
+	a.Load = a.Load.Plus(b.Load)
 	a.Interval = max(a.Interval, b.Interval)
 	return a
 }
