@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 type atlas struct {
 	at    map[netip.AddrPort][]occupant
 	pools []*world.Pool // what it was drawn from
+	words map[met]mark  // memory of markOf
 }
 
 // occupant is what is at an address: a server of a service's pool, or a gateway of a cluster.
@@ -26,7 +28,7 @@ type occupant struct {
 
 func drawAtlas(w *world.World) *atlas {
 	set := w.Policies()
-	a := &atlas{at: map[netip.AddrPort][]occupant{}, pools: w.Pools()}
+	a := &atlas{at: map[netip.AddrPort][]occupant{}, pools: w.Pools(), words: map[met]mark{}}
 	for i := range set.Clusters {
 		c := &set.Clusters[i]
 		for _, address := range c.Spec.Gateways {
@@ -42,10 +44,15 @@ func drawAtlas(w *world.World) *atlas {
 	return a
 }
 
+// put notes an occupant. Those of one address are in an order that does not tell when they came.
 func (a *atlas) put(at netip.AddrPort, o occupant) {
-	if o.region != nil {
-		a.at[at] = append(a.at[at], o)
+	if o.region == nil {
+		return
 	}
+	place, _ := slices.BinarySearchFunc(a.at[at], o, func(x, y occupant) int {
+		return cmp.Or(cmp.Compare(x.service, y.service), cmp.Compare(x.cluster, y.cluster))
+	})
+	a.at[at] = slices.Insert(a.at[at], place, o)
 }
 
 func regionOf(set *policies.Set, cluster policies.ClusterName) *policies.Region {
@@ -57,11 +64,49 @@ func regionOf(set *policies.Set, cluster policies.ClusterName) *policies.Region 
 	return region
 }
 
-// current says whether a world of the same policies has the same addresses.
-func (a *atlas) current(w *world.World) bool {
-	return slices.EqualFunc(a.pools, w.Pools(), func(x, y *world.Pool) bool {
-		return x == y || x.Key == y.Key && slices.EqualFunc(x.Endpoints, y.Endpoints, func(x, y world.Endpoint) bool { return x.Address == y.Address })
-	})
+// revise moves the atlas on to a world of the same policies, and gives the addresses at which something else is now, each at
+// least once. It costs what pools have other addresses.
+func (a *atlas) revise(w *world.World) []netip.AddrPort {
+	var changed []netip.AddrPort
+	for i, now := range w.Pools() {
+		before := a.pools[i] // the same policies name the same pools
+		if now == before || sameAddresses(before, now) {
+			continue
+		}
+		o := occupant{cluster: now.Key.Cluster, region: regionOf(w.Policies(), now.Key.Cluster), service: now.Key.Service}
+		for _, e := range before.Endpoints {
+			if !has(now, e.Address) {
+				a.drop(e.Address, o)
+				changed = append(changed, e.Address)
+			}
+		}
+		for _, e := range now.Endpoints {
+			if !has(before, e.Address) {
+				a.put(e.Address, o)
+				changed = append(changed, e.Address)
+			}
+		}
+	}
+	a.pools = w.Pools()
+	return changed
+}
+
+func sameAddresses(a, b *world.Pool) bool {
+	return slices.EqualFunc(a.Endpoints, b.Endpoints, func(x, y world.Endpoint) bool { return x.Address == y.Address })
+}
+
+func has(p *world.Pool, address netip.AddrPort) bool {
+	_, ok := slices.BinarySearchFunc(p.Endpoints, address, func(e world.Endpoint, a netip.AddrPort) int { return e.Address.Compare(a) })
+	return ok
+}
+
+func (a *atlas) drop(at netip.AddrPort, o occupant) {
+	left := slices.DeleteFunc(a.at[at], func(x occupant) bool { return x == o })
+	if len(left) == 0 {
+		delete(a.at, at)
+		return
+	}
+	a.at[at] = left
 }
 
 // find is what a request for a service can meet at an address. Services share servers, so the one that was asked for

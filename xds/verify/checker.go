@@ -2,12 +2,10 @@ package verify
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	endpoint "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/world"
@@ -22,11 +20,14 @@ type Checker struct {
 	// All else follows from these policies; another set clears it.
 	set      *policies.Set
 	rules    *rulebook
-	atlas    *atlas
-	tcp      map[policies.ServiceName]bool       // services that speak plain TCP
-	sound    map[identity]bool                   // resources but assignments, that by themselves are right
-	admitted map[admissionKey][]admission        // ways that clients' requests take, where they could be followed
-	passed   map[world.ViewpointID]*xds.Snapshot // the last one of each viewpoint that passed
+	ledger   *ledger
+	tcp      map[policies.ServiceName]bool // services that speak plain TCP
+	sound    map[identity]bool             // resources but assignments, that by themselves are right
+	admitted map[admissionKey][]admission  // ways that clients' requests take, where they could be followed
+	// The last one of each viewpoint that passed, and the last one that did so by a walk, which led to all that the former leads to.
+	passed, walked map[world.ViewpointID]*xds.Snapshot
+	// Assignments that passed, and lead elsewhere since then without having changed: addresses have changed hands.
+	moved map[world.ViewpointID]map[identity]bool
 }
 
 // mostPacked bounds what is remembered of packed messages.
@@ -51,9 +52,9 @@ func (c *Checker) Check(w *world.World, s *xds.Snapshot) []Violation {
 	}
 	c.follow(w)
 	before := c.passed[s.Viewpoint]
-	k.rules, k.atlas, k.tcp, k.admitted = c.rules, c.atlas, c.tcp, c.admitted
+	k.rules, k.atlas, k.tcp, k.admitted = c.rules, c.ledger.atlas, c.tcp, c.admitted
 	if c.sameWays(before, s) {
-		c.passed[s.Viewpoint] = s
+		c.pass(s)
 		return nil
 	}
 	if c.read(k, before); len(k.violations) > 0 {
@@ -63,9 +64,24 @@ func (c *Checker) Check(w *world.World, s *xds.Snapshot) []Violation {
 		return k.sorted()
 	}
 	if k.listeners(); len(k.violations) == 0 {
-		c.passed[s.Viewpoint] = s
+		c.passWalked(s)
 	}
 	return k.sorted()
+}
+
+func (c *Checker) pass(s *xds.Snapshot) {
+	c.passed[s.Viewpoint] = s
+	delete(c.moved, s.Viewpoint)
+	c.ledger.sweep(c.passed, c.walked)
+}
+
+func (c *Checker) passWalked(s *xds.Snapshot) {
+	if !c.ledger.walked(s) {
+		clear(c.passed)
+		clear(c.walked)
+	}
+	c.walked[s.Viewpoint] = s
+	c.pass(s)
 }
 
 // follow forgets what does not follow from the world as it is now.
@@ -76,9 +92,21 @@ func (c *Checker) follow(w *world.World) {
 	if c.packed == nil || len(c.packed) > mostPacked {
 		c.packed = map[content]bool{}
 	}
-	if c.atlas == nil || !c.atlas.current(w) {
-		c.atlas = drawAtlas(w)
-		c.passed = map[world.ViewpointID]*xds.Snapshot{}
+	if c.ledger == nil {
+		c.ledger = newLedger(drawAtlas(w))
+		c.passed, c.walked = map[world.ViewpointID]*xds.Snapshot{}, map[world.ViewpointID]*xds.Snapshot{}
+		c.moved = map[world.ViewpointID]map[identity]bool{}
+		return
+	}
+	for _, id := range c.ledger.revise(w) {
+		for v, s := range c.passed {
+			if r := s.Resource(id.kind, id.name); r != nil && identityOf(r) == id {
+				if c.moved[v] == nil {
+					c.moved[v] = map[identity]bool{}
+				}
+				c.moved[v][id] = true
+			}
+		}
 	}
 }
 
@@ -92,49 +120,32 @@ func tcpServices(set *policies.Set) map[policies.ServiceName]bool {
 	return tcp
 }
 
-// sameWays says whether requests can get nowhere in a snapshot that they could not get in one that passed: nothing has
-// changed but priorities, weights and health in assignments.
+// sameWays says whether requests can get nowhere in a snapshot that they could not get in one that was walked: nothing has
+// changed since the last one that passed but assignments, and those lead nowhere new.
 func (c *Checker) sameWays(before, s *xds.Snapshot) bool {
 	if before == nil || before.Len() != s.Len() {
 		return false
 	}
+	walked := c.walked[s.Viewpoint].Of(xds.TypeEndpoint)
 	for _, t := range s.Types() {
 		changed, gone := xds.Diff(before.Of(t), s.Of(t))
 		if len(gone) > 0 || len(changed) > 0 && t != xds.TypeEndpoint {
 			return false
 		}
 		for _, r := range changed {
-			if old := before.Resource(t, r.Name); old == nil || !c.sameTargets(old, r) {
+			m, flaws := c.examine(r, false)
+			if len(flaws) > 0 || !c.ledger.leadsNowhereNew(walked.Find(r.Name), c.ledger.enter(r, m.(*endpoint.ClusterLoadAssignment))) {
 				return false
 			}
 		}
 	}
-	return true
-}
-
-// sameTargets says whether two versions of an assignment, the first of which passed, lead to the same places, and the
-// second is right by itself.
-func (c *Checker) sameTargets(old, now *xds.Resource) bool {
-	m, flaws := c.examine(now, false)
-	before, err := decode(old)
-	return len(flaws) == 0 && err == nil && slices.Equal(targetsIn(before), targetsIn(m))
-}
-
-// targetsIn are the places that an assignment leads to, sorted, each once.
-func targetsIn(m message) []string {
-	var all []string
-	for _, l := range m.(*endpoint.ClusterLoadAssignment).GetEndpoints() {
-		for _, host := range l.GetLbEndpoints() {
-			own := host.GetMetadata().GetFilterMetadata()[matchedSockets]
-			for _, a := range addressesOf(host) {
-				key, _ := proto.MarshalOptions{Deterministic: true}.Marshal(a) // nothing in it can fail
-				socket, _ := proto.MarshalOptions{Deterministic: true}.Marshal(own)
-				all = append(all, fmt.Sprintf("%q %q", key, socket))
-			}
+	for id := range c.moved[s.Viewpoint] {
+		r := s.Resource(id.kind, id.name)
+		if identityOf(r) == id && !c.ledger.leadsNowhereNew(walked.Find(id.name), c.ledger.known[id]) {
+			return false
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return true
 }
 
 // read decodes a snapshot, and reports resources that are not right by themselves.
@@ -145,7 +156,7 @@ func (c *Checker) read(k *walk, before *xds.Snapshot) {
 			k.report(Violation{Code: Invalid, Resource: r.Name, Detail: r.Type.Short() + ": it is there twice"})
 		}
 		last = r
-		id := identity{r.Type, r.Name, r.Version}
+		id := identityOf(r)
 		sound := c.sound[id] || r.Type == xds.TypeEndpoint && before != nil && before.Resource(r.Type, r.Name) == r
 		if sound && r.Type == xds.TypeRoute {
 			continue
@@ -154,11 +165,14 @@ func (c *Checker) read(k *walk, before *xds.Snapshot) {
 		for _, f := range flaws {
 			k.report(Violation{Code: f.code, Resource: r.Name, Detail: r.Type.Short() + ": " + f.detail})
 		}
-		if len(flaws) == 0 {
-			k.config.put(r.Name, m)
-			if r.Type != xds.TypeEndpoint { // their versions are too many to remember
-				c.sound[id] = true
-			}
+		if len(flaws) > 0 {
+			continue
+		}
+		k.config.put(r.Name, m)
+		if a, ok := m.(*endpoint.ClusterLoadAssignment); ok {
+			c.ledger.enter(r, a) // their versions are too many to remember as sound
+		} else {
+			c.sound[id] = true
 		}
 	}
 }
