@@ -15,7 +15,7 @@ import (
 func (s Shape) podMaker() func(int) object {
 	like := podTemplate()
 	like.ManagedFields = []meta.ManagedFieldsEntry{
-		written("kube-controller-manager", "", map[string]any{"metadata": map[string]any{"labels": like.Labels, "annotations": like.Annotations}, "spec": like.Spec}),
+		written("kube-controller-manager", "", map[string]any{"metadata": map[string]any{"labels": like.Labels, "annotations": like.Annotations}, "spec": core.PodSpec{Containers: like.Spec.Containers}}),
 		written("kubelet", "status", map[string]any{"status": core.PodStatus{Phase: like.Status.Phase, Conditions: like.Status.Conditions, StartTime: like.Status.StartTime}}),
 	}
 	return func(i int) object { return s.pod(like, i) }
@@ -76,7 +76,7 @@ func podTemplate() *core.Pod {
 			Volumes: volumes(), RestartPolicy: core.RestartPolicyAlways, TerminationGracePeriodSeconds: new(int64(120)), DNSPolicy: core.DNSClusterFirst,
 			InitContainers: []core.Container{container("fetch-model", "registry.example.com/inference/fetch:1.9.2", 1, nil)},
 			Containers: []core.Container{
-				container("vllm", "registry.example.com/inference/vllm-openai:v0.14.1", 12, core.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}),
+				container("vllm", "registry.example.com/inference/vllm-openai:v0.14.1", 10, core.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}),
 				container("otel-agent", "registry.example.com/observability/otel-agent:0.140.0", 2, nil),
 			},
 			NodeSelector: map[string]string{"nvidia.com/gpu.product": gpuProduct, "node.example.com/pool": "inference"}, ServiceAccountName: "model-server",
