@@ -2,7 +2,7 @@ package policies
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 )
 
 // Set is every policy object of one folder, valid as a whole. It is immutable: every slice is sorted by name, every
@@ -41,7 +41,8 @@ func (s *Set) Residency(name ResidencyName) (*Residency, bool) {
 
 // find searches a slice sorted by name and points into it.
 func find[T any, N cmp.Ordered](sorted []T, name N, nameOf func(*T) N) (*T, bool) {
-	i, ok := slices.BinarySearchFunc(sorted, name, func(v T, n N) int { return cmp.Compare(nameOf(&v), n) })
+	// By index: slices.BinarySearchFunc would copy each value that it looks at, to the heap.
+	i, ok := sort.Find(len(sorted), func(i int) int { return cmp.Compare(name, nameOf(&sorted[i])) })
 	if !ok {
 		return nil, false
 	}

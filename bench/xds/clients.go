@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/meridian-mesh/meridian/bench/internal/trial"
 	"github.com/meridian-mesh/meridian/xds"
 )
 
@@ -48,7 +49,7 @@ func (c *crowd) do(ctx context.Context, o order) (answer, error) {
 		}
 		return answer{Arrivals: c.arrivals()}, nil
 	case "usage":
-		u, err := used(false)
+		u, err := trial.Used(false)
 		return answer{Usage: u}, err
 	}
 	return answer{}, fmt.Errorf("no such order: %s", o.Do)
@@ -93,7 +94,7 @@ func (c *crowd) connect(ctx context.Context, o order) error {
 		c.ended.Go(func() {
 			err := c.client(ctx, i, o, func() { <-slots })
 			for err != nil && ctx.Err() == nil && c.storm.Load() {
-				pause(ctx, rand.N(time.Second))
+				trial.Pause(ctx, rand.N(time.Second))
 				err = c.client(ctx, i, o, nil)
 			}
 			if err != nil && ctx.Err() == nil {

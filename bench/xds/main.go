@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/meridian-mesh/meridian/bench/internal/trial"
 )
 
 // size is what a run is about. The parent passes it on to its children as JSON.
@@ -24,9 +26,6 @@ type size struct {
 	profile   string
 }
 
-// childRole is the variable by which the parent tells a child what it is.
-const childRole = "MERIDIAN_BENCH_ROLE"
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -38,7 +37,7 @@ func main() {
 
 // run is the program. A child is told by its environment what it is; nobody else sets that.
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
-	if role := os.Getenv(childRole); role != "" {
+	if role := trial.Role(); role != "" {
 		return child(ctx, role)
 	}
 	s, skip, format, err := parse(args, errs)

@@ -3,16 +3,17 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/meridian-mesh/meridian/bench/internal/trial"
 )
 
 // TestMain lets the test's own binary play the children.
 func TestMain(m *testing.M) {
-	if os.Getenv(childRole) != "" {
+	if trial.Role() != "" {
 		main()
 		return
 	}
@@ -75,17 +76,5 @@ func TestWrongFlagsAreRefused(t *testing.T) {
 		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
 			t.Errorf("%v were taken", args)
 		}
-	}
-}
-
-func TestQuantile(t *testing.T) {
-	values := []float64{4, 1, 3, 2}
-	for q, want := range map[float64]float64{0: 1, 0.25: 1, 0.5: 2, 0.51: 3, 0.99: 4, 1: 4} {
-		if got := quantile(values, q); got != want {
-			t.Errorf("quantile %v is %v, want %v", q, got, want)
-		}
-	}
-	if got := quantile(nil, 0.5); got != 0 {
-		t.Errorf("of nothing: %v", got)
 	}
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
+
+	"github.com/meridian-mesh/meridian/bench/internal/trial"
 )
 
 // figures are what is measured of a side. A ratio of two has the same keys.
@@ -62,23 +63,23 @@ func measure(ctx context.Context, s size, skipStock bool) (*result, error) {
 	return r, nil
 }
 
-// trial is one side and its clients.
-type trial struct {
+// round is one side and its clients.
+type round struct {
 	side            string
 	size            size
-	server, clients *process
+	server, clients *trial.Process
 }
 
 func measureSide(ctx context.Context, side string, s size) (f *figures, err error) {
-	t := &trial{side: side, size: s}
-	if t.server, err = start(ctx, "server"); err != nil {
+	t := &round{side: side, size: s}
+	if t.server, err = trial.Start(ctx, "server"); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, t.server.stop()) }()
-	if t.clients, err = start(ctx, "clients"); err != nil {
+	defer func() { err = errors.Join(err, t.server.Stop()) }()
+	if t.clients, err = trial.Start(ctx, "clients"); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, t.clients.stop()) }()
+	defer func() { err = errors.Join(err, t.clients.Stop()) }()
 	if f, err = t.run(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", side, err)
 	}
@@ -86,27 +87,27 @@ func measureSide(ctx context.Context, side string, s size) (f *figures, err erro
 }
 
 // run connects the clients and then makes changes.
-func (t *trial) run(ctx context.Context) (*figures, error) {
+func (t *round) run(ctx context.Context) (*figures, error) {
 	f := &figures{}
-	serving, err := t.server.tell(order{Do: "serve", Side: t.side, Size: t.size})
+	serving, err := tell(t.server, order{Do: "serve", Side: t.side, Size: t.size})
 	if err != nil {
 		return nil, err
 	}
-	before, err := t.server.tell(order{Do: "usage after collection"})
+	before, err := tell(t.server, order{Do: "usage after collection"})
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	if _, err := t.clients.tell(order{Do: "connect", Address: serving.Address, Size: t.size}); err != nil {
+	if _, err := tell(t.clients, order{Do: "connect", Address: serving.Address, Size: t.size}); err != nil {
 		return nil, err
 	}
-	f.FirstSync = ms(time.Since(began))
-	pause(ctx, settle)
-	after, err := t.server.tell(order{Do: "usage after collection"})
+	f.FirstSync = trial.Milliseconds(time.Since(began))
+	trial.Pause(ctx, settle)
+	after, err := tell(t.server, order{Do: "usage after collection"})
 	if err != nil {
 		return nil, err
 	}
-	f.FirstSyncCPU = ms(after.Usage.CPU - before.Usage.CPU)
+	f.FirstSyncCPU = trial.Milliseconds(after.Usage.CPU - before.Usage.CPU)
 	f.Heap = perClient(before.Usage.Heap, after.Usage.Heap, t.size)
 	f.RSS = perClient(before.Usage.RSS, after.Usage.RSS, t.size)
 	if t.side == "bare" {
@@ -119,19 +120,19 @@ func (t *trial) run(ctx context.Context) (*figures, error) {
 }
 
 // storm loses all clients at once.
-func (t *trial) storm(f *figures, address string) error {
+func (t *round) storm(f *figures, address string) error {
 	before, _, err := t.usage()
 	if err != nil {
 		return err
 	}
-	if _, err := t.clients.tell(order{Do: "expect storm"}); err != nil {
+	if _, err := tell(t.clients, order{Do: "expect storm"}); err != nil {
 		return err
 	}
-	lost, err := t.server.tell(order{Do: "storm", Address: address})
+	lost, err := tell(t.server, order{Do: "storm", Address: address})
 	if err != nil {
 		return err
 	}
-	got, err := t.clients.tell(order{Do: "wait"})
+	got, err := tell(t.clients, order{Do: "wait"})
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (t *trial) storm(f *figures, address string) error {
 	if err != nil {
 		return err
 	}
-	f.StormLast = ms(time.Duration(slices.Max(got.Arrivals) - lost.At))
+	f.StormLast = trial.Milliseconds(time.Duration(slices.Max(got.Arrivals) - lost.At))
 	f.StormPeak = float64(after.Peak) / float64(before.RSS)
 	return nil
 }
@@ -148,9 +149,9 @@ func (t *trial) storm(f *figures, address string) error {
 const settle = 300 * time.Millisecond
 
 // changes makes one change after the other, each when all clients have the last.
-func (t *trial) changes(ctx context.Context, f *figures) error {
+func (t *round) changes(ctx context.Context, f *figures) error {
 	if t.side == "meridian" && t.size.profile != "" {
-		if _, err := t.server.tell(order{Do: "profile", Profile: t.size.profile}); err != nil {
+		if _, err := tell(t.server, order{Do: "profile", Profile: t.size.profile}); err != nil {
 			return err
 		}
 	}
@@ -165,41 +166,41 @@ func (t *trial) changes(ctx context.Context, f *figures) error {
 			return err
 		}
 		all, lasts = append(all, latencies...), append(lasts, slices.Max(latencies))
-		pause(ctx, settle)
+		trial.Pause(ctx, settle)
 	}
 	after, crowdAfter, err := t.usage()
 	if err != nil {
 		return err
 	}
 	if t.side == "meridian" && t.size.profile != "" {
-		if _, err := t.server.tell(order{Do: "end profile"}); err != nil {
+		if _, err := tell(t.server, order{Do: "end profile"}); err != nil {
 			return err
 		}
 	}
 	n := float64(t.size.Changes)
-	f.P50, f.P99, f.Last = quantile(all, 0.5), quantile(all, 0.99), quantile(lasts, 0.5)
-	f.CPU = ms(after.CPU-before.CPU) / n
-	f.CPUOfAll = f.CPU + ms(crowdAfter.CPU-crowdBefore.CPU)/n
+	f.P50, f.P99, f.Last = trial.Quantile(all, 0.5), trial.Quantile(all, 0.99), trial.Quantile(lasts, 0.5)
+	f.CPU = trial.Milliseconds(after.CPU-before.CPU) / n
+	f.CPUOfAll = f.CPU + trial.Milliseconds(crowdAfter.CPU-crowdBefore.CPU)/n
 	f.Alloc = float64(after.Alloc-before.Alloc) / n
 	return nil
 }
 
 // change makes one, and is how long each client waited for it, in milliseconds.
-func (t *trial) change() ([]float64, error) {
-	if _, err := t.clients.tell(order{Do: "expect"}); err != nil {
+func (t *round) change() ([]float64, error) {
+	if _, err := tell(t.clients, order{Do: "expect"}); err != nil {
 		return nil, err
 	}
-	made, err := t.server.tell(order{Do: "change"})
+	made, err := tell(t.server, order{Do: "change"})
 	if err != nil {
 		return nil, err
 	}
-	got, err := t.clients.tell(order{Do: "wait"})
+	got, err := tell(t.clients, order{Do: "wait"})
 	if err != nil {
 		return nil, err
 	}
 	latencies := make([]float64, len(got.Arrivals))
 	for i, at := range got.Arrivals {
-		if latencies[i] = ms(time.Duration(at - made.At)); latencies[i] < 0 {
+		if latencies[i] = trial.Milliseconds(time.Duration(at - made.At)); latencies[i] < 0 {
 			return nil, errors.New("a client had a response before the change was made: the one before was answered twice")
 		}
 	}
@@ -207,38 +208,17 @@ func (t *trial) change() ([]float64, error) {
 }
 
 // usage is what server and clients have used so far.
-func (t *trial) usage() (server, clients usage, err error) {
-	s, err := t.server.tell(order{Do: "usage"})
+func (t *round) usage() (server, clients trial.Usage, err error) {
+	s, err := tell(t.server, order{Do: "usage"})
 	if err != nil {
-		return usage{}, usage{}, err
+		return trial.Usage{}, trial.Usage{}, err
 	}
-	c, err := t.clients.tell(order{Do: "usage"})
+	c, err := tell(t.clients, order{Do: "usage"})
 	return s.Usage, c.Usage, err
 }
 
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
 func perClient(before, after uint64, s size) float64 {
 	return (float64(after) - float64(before)) / float64(s.Clients)
-}
-
-// quantile is the smallest value that a part q of them does not exceed.
-func quantile(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[max(int(math.Ceil(q*float64(len(sorted))))-1, 0)]
 }
 
 // ratio divides each figure.

@@ -11,6 +11,8 @@ import (
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
+
+	"github.com/meridian-mesh/meridian/bench/internal/trial"
 )
 
 // side is a server that is measured.
@@ -46,7 +48,7 @@ func (h *host) do(ctx context.Context, o order) (answer, error) {
 	case "storm":
 		return h.storm(ctx, o)
 	case "usage", "usage after collection":
-		u, err := used(o.Do != "usage")
+		u, err := trial.Used(o.Do != "usage")
 		return answer{Usage: u}, err
 	case "profile":
 		return answer{}, h.startProfile(o.Profile)
@@ -85,7 +87,7 @@ func (h *host) serve(ctx context.Context, o order) (string, error) {
 
 // storm loses all connections, makes a change, and listens again where it did.
 func (h *host) storm(ctx context.Context, o order) (answer, error) {
-	if err := resetPeak(); err != nil {
+	if err := trial.ResetPeak(); err != nil {
 		return answer{}, err
 	}
 	at := time.Now()
