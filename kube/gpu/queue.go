@@ -36,7 +36,9 @@ func (q Quota) Room() int64 { return max(q.Nominal-max(q.Reserved, q.Used), 0) }
 
 // QueueOf reads a ClusterQueue of kueue.x-k8s.io, v1beta1 or v1beta2.
 func QueueOf(u *unstructured.Unstructured, s Settings) (Queue, error) {
-	fail := func(err error) (Queue, error) { return Queue{}, fmt.Errorf("gpu: ClusterQueue %s: %w", u.GetName(), err) }
+	fail := func(err error) (Queue, error) {
+		return Queue{}, fmt.Errorf("gpu: ClusterQueue %s: %w", u.GetName(), err)
+	}
 	spec, _, err := unstructured.NestedMap(u.Object, "spec")
 	if err != nil {
 		return fail(err)
@@ -61,7 +63,9 @@ func QueueOf(u *unstructured.Unstructured, s Settings) (Queue, error) {
 			return fail(err)
 		}
 	}
-	slices.SortFunc(q.Quotas, func(a, b Quota) int { return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Flavor, b.Flavor)) })
+	slices.SortFunc(q.Quotas, func(a, b Quota) int {
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Flavor, b.Flavor))
+	})
 	return q, nil
 }
 

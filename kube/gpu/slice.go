@@ -22,14 +22,14 @@ type poolKey struct{ driver, name text }
 
 // device is a device of a DRA driver, or a part of one.
 type device struct {
-	name, kind    text
-	product       text // with the profile of a partition
-	whole         text // the product that it is, or is a part of
-	place         place
-	barred        bool // by a taint
-	shared        bool // may be allocated many times
-	capacity      []capacity
-	consumes      []counter
+	name, kind text
+	product    text // with the profile of a partition
+	whole      text // the product that it is, or is a part of
+	place      place
+	barred     bool // by a taint
+	shared     bool // may be allocated many times
+	capacity   []capacity
+	consumes   []counter
 }
 
 // place is where a device can be used: on a node, on those that a selector matches, or on all.
