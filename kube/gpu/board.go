@@ -49,7 +49,8 @@ func (s *nodeState) usedOf(d *nodeDevice) int64 { return min(of(s.used, d.resour
 func (b *board) lay() {
 	b.views, b.local = map[poolKey]*view{}, map[text][]*view{}
 	for _, key := range slices.SortedFunc(maps.Keys(b.of.pools), poolKey.compare) {
-		v := b.of.pools[key].look().clone()
+		laid, _ := b.of.pools[key].look(key.driver)
+		v := laid.clone()
 		b.views[key] = v
 		wide := false
 		for _, d := range v.devices {

@@ -63,7 +63,7 @@ func (i *Inventory) Count() Capacity {
 		}
 	}
 	for key, p := range i.pools {
-		now := p.look().units(key.driver)
+		_, now := p.look(key.driver)
 		then := now
 		if v := b.views[key]; v != nil {
 			then = v.units(key.driver)

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// row is the count of H100s of no known class.
-func row(total, used, pending, free, barred, barredUsed int64) []Row {
+// row is the count of H100s of no known class: total, used, pending, free, barred, barred and used.
+func row(n ...int64) []Row {
 	return []Row{{
 		Product: h100, Class: Unknown, Resource: resourceNVIDIA, Shares: 1,
-		Total: total, Used: used, Pending: pending, Free: free, Barred: barred, BarredUsed: barredUsed,
+		Total: n[0], Used: n[1], Pending: n[2], Free: n[3], Barred: n[4], BarredUsed: n[5],
 	}}
 }
 

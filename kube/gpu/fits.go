@@ -80,7 +80,8 @@ func (i *Inventory) holds(p *Pod, held map[Holding]int64) {
 func (i *Inventory) claimed(name types.NamespacedName, held map[Holding]int64) {
 	for _, a := range i.claims[name].takes {
 		h := Holding{Product: a.pool.driver.String(), Class: Unknown, Resource: a.pool.driver.String(), Shares: 1}
-		for _, d := range i.pools[a.pool].look().devices {
+		v, _ := i.pools[a.pool].look(a.pool.driver)
+		for _, d := range v.devices {
 			if d.name == a.device {
 				h.Product = d.product.String()
 				h.Class, _ = i.classAt(d.place)

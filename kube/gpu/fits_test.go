@@ -89,13 +89,23 @@ func TestFitsAfterAllThatWait(t *testing.T) {
 	equal(t, int64(3+3), cluster.inventory().Fits(&shape, nil))
 }
 
-func queueOf(t *testing.T, text string) Queue {
+// readQueue reads a ClusterQueue as an API server would hand it over.
+func readQueue(t *testing.T, text string) (Queue, error) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+	encoded, err := yaml.YAMLToJSON([]byte("kind: ClusterQueue\n" + text))
+	if err == nil {
+		err = u.UnmarshalJSON(encoded)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := QueueOf(u, Settings{})
+	return QueueOf(u, Settings{})
+}
+
+func queueOf(t *testing.T, text string) Queue {
+	t.Helper()
+	q, err := readQueue(t, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +114,6 @@ func queueOf(t *testing.T, text string) Queue {
 
 const inference = `
 apiVersion: kueue.x-k8s.io/v1beta1
-kind: ClusterQueue
 metadata: {name: inference}
 spec:
   cohort: all
@@ -166,14 +175,7 @@ func TestQueuesThatCannotBeRead(t *testing.T) {
 		`spec: 3`: "gpu: ClusterQueue : .spec accessor error: 3 is of the type int64, expected map[string]interface{}",
 		`spec: {resourceGroups: [{flavors: [{name: f, resources: [{name: nvidia.com/gpu, nominalQuota: many}]}]}]}`: `gpu: ClusterQueue : flavor f: nvidia.com/gpu: nominalQuota: "many": want a quantity, such as 8: ` + resource.ErrFormatWrong.Error(),
 	} {
-		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-			t.Fatal(err)
-		}
-		if n, ok := u.Object["spec"].(float64); ok {
-			u.Object["spec"] = int64(n)
-		}
-		if _, err := QueueOf(u, Settings{}); err == nil || err.Error() != want {
+		if _, err := readQueue(t, text); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

@@ -11,6 +11,7 @@ type pool struct {
 	slices map[string]*Slice
 	taken  map[text]*taking // by device
 	view   *view            // of all that; nil after a change
+	units  []unit           // of the view
 }
 
 // taking is what claims hold of a device.
@@ -39,13 +40,14 @@ type view struct {
 
 type counterKey struct{ set, name text }
 
-// look gives the view of the pool. The newest generation counts, and only once all of its slices are there: from less, the
+// look gives the view of the pool and its units. The newest generation counts, and only once all of its slices are there: from less, the
 // scheduler allocates nothing either.
-func (p *pool) look() *view {
+func (p *pool) look(driver text) (*view, []unit) {
 	if p.view == nil {
 		p.view = viewOf(p.newest(), p.taken)
+		p.units = p.view.units(driver)
 	}
-	return p.view
+	return p.view, p.units
 }
 
 func (p *pool) newest() (all []*Slice) {
