@@ -7,7 +7,7 @@ import (
 )
 
 // purePackages compute from what they are given. The same arguments give the same result, byte for byte.
-var purePackages = []string{"geo", "health", "plan", "plan/flow", "policies", "world", "xds", "xds/build", "xds/verify"}
+var purePackages = []string{"geo", "health", "kube/gpu", "plan", "plan/flow", "policies", "world", "xds", "xds/build", "xds/verify"}
 
 // impureImports are what a pure package has no use for, packages below included, with the reason.
 var impureImports = map[string]string{

@@ -1,0 +1,58 @@
+package gpu
+
+import (
+	"cmp"
+
+	core "k8s.io/api/core/v1"
+	podresource "k8s.io/component-helpers/resource"
+)
+
+// Pod is what is kept of a pod that has to do with accelerators.
+type Pod struct {
+	node   text // where it is bound or nominated; none while it waits
+	asks   []amount
+	cpu    int64 // in thousandths
+	memory int64 // in bytes
+	claims []string
+	waits  *Shape // while it waits
+}
+
+// PodOf keeps what counts of a pod; ok is false where it holds no accelerators and waits for none: whoever kept it before removes it.
+// A pod that is terminating holds its devices until it is gone, and one that was nominated for a node after a preemption
+// is as good as there.
+func PodOf(p *core.Pod, s Settings) (kept Pod, ok bool) {
+	if p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed {
+		return Pod{}, false
+	}
+	requests := podresource.PodRequests(p, podresource.PodResourcesOptions{})
+	kept = Pod{
+		node: textOf(cmp.Or(p.Spec.NodeName, p.Status.NominatedNodeName)), asks: s.devicesIn(requests), claims: claimsOf(p),
+		cpu: milliOf(requests.Cpu()), memory: valueOf(*requests.Memory()),
+	}
+	if kept.node == (text{}) && (p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0) {
+		return Pod{}, false
+	}
+	if kept.node == (text{}) && len(kept.asks) > 0 {
+		shape := ShapeOf(&p.Spec, s)
+		kept.waits = &shape
+	}
+	return kept, len(kept.asks)+len(kept.claims) > 0
+}
+
+// claimsOf are the names of a pod's claims, its own and those made for it.
+func claimsOf(p *core.Pod) (names []string) {
+	for _, c := range p.Spec.ResourceClaims {
+		if c.ResourceClaimName != nil {
+			names = append(names, *c.ResourceClaimName)
+		}
+	}
+	for _, c := range p.Status.ResourceClaimStatuses {
+		if c.ResourceClaimName != nil {
+			names = append(names, *c.ResourceClaimName)
+		}
+	}
+	if c := p.Status.ExtendedResourceClaimStatus; c != nil {
+		names = append(names, c.ResourceClaimName)
+	}
+	return names
+}
