@@ -194,7 +194,7 @@ func TestAKubeconfigInASecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, f := watchingFrom(t, client, set)
+	w, f := watchingAs(t, Config{Own: client}, set)
 	eventually(t, "the Secret is missed", func() bool {
 		s := w.Status()
 		return len(s) == 1 && strings.Contains(strings.Join(s[0].Problems, "\n"), `secrets "fra-1" not found`)

@@ -176,15 +176,15 @@ func (m *member) beat(ctx context.Context, client kubernetes.Interface) {
 	}
 	m.fails("heartbeat", err)
 	if err == nil {
-		m.hear(time.Now())
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.answered()
 	}
 }
 
-// hear notes that the API server has answered.
-func (m *member) hear(now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.heard = now
+// answered notes that the API server has answered just now. The caller holds mu.
+func (m *member) answered() {
+	m.heard = time.Now()
 	if m.stale {
 		m.stale = false
 		m.log.Info("member cluster is heard again: its word on readiness counts")

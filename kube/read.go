@@ -92,7 +92,7 @@ func (m *member) readSlices(client kubernetes.Interface) reading {
 			for _, s := range all {
 				m.keepSlice(s)
 			}
-			delete(m.failing, what)
+			m.listed(what)
 			m.tellAll()
 		},
 		put: func(s *discovery.EndpointSlice) {
@@ -108,6 +108,13 @@ func (m *member) readSlices(client kubernetes.Interface) reading {
 		failed: func(err error) { m.fails(what, err) },
 	}
 	return reading{what, func(ctx context.Context) { r.run(ctx, m.log) }}
+}
+
+// listed notes that all objects of a kind have been taken in: also a word from the API server, perhaps the only one so far. The caller
+// holds mu.
+func (m *member) listed(what string) {
+	delete(m.failing, what)
+	m.answered()
 }
 
 // keepSlice takes a slice in. The caller holds mu.

@@ -33,7 +33,7 @@ func (m *member) readPools(client dynamic.Interface) reading {
 			for _, u := range all {
 				m.keepPool(u)
 			}
-			delete(m.failing, what)
+			m.listed(what)
 			m.tellAll()
 			m.mu.Unlock()
 			m.poke()
@@ -86,7 +86,7 @@ func (m *member) readPods(client kubernetes.Interface, of named, selector string
 			for _, p := range all {
 				m.keepPod(of, p)
 			}
-			delete(m.failing, what)
+			m.listed(what)
 			m.tellOf([]object{pool})
 		},
 		put: func(p *core.Pod) {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
-	"k8s.io/client-go/kubernetes"
 
 	testkube "github.com/meridian-mesh/meridian/internal/testbed/kube"
 	"github.com/meridian-mesh/meridian/policies"
@@ -126,7 +126,7 @@ func (f *told) until(t *testing.T, pool world.PoolKey, want map[string]world.Con
 		select {
 		case <-f.changed:
 		case <-deadline:
-			t.Fatalf("%s (-want +got):\n%s", pool, cmp.Diff(want, got))
+			t.Fatalf("%s (-want +got):\n%s", pool, gocmp.Diff(want, got))
 		}
 	}
 }
@@ -134,14 +134,17 @@ func (f *told) until(t *testing.T, pool world.PoolKey, want map[string]world.Con
 // watching runs a Watcher over policies until the test ends.
 func watching(t *testing.T, set *policies.Set) (*Watcher, *told) {
 	t.Helper()
-	return watchingFrom(t, nil, set)
+	return watchingAs(t, Config{}, set)
 }
 
-// watchingFrom does so in a cluster of the control plane's own.
-func watchingFrom(t *testing.T, own kubernetes.Interface, set *policies.Set) (*Watcher, *told) {
+// watchingAs does so with a configuration, which this completes.
+func watchingAs(t *testing.T, config Config, set *policies.Set) (*Watcher, *told) {
 	t.Helper()
 	f := &told{pools: map[world.PoolKey]world.PoolFound{}, changed: make(chan struct{}, 1)}
-	w, err := New(Config{Found: f.take, Own: own, Heartbeat: 50 * time.Millisecond, Patience: time.Second, Reread: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	config.Found, config.Log = f.take, slog.New(slog.DiscardHandler)
+	config.Heartbeat, config.Reread = 50*time.Millisecond, 100*time.Millisecond
+	config.Patience = cmp.Or(config.Patience, time.Second)
+	w, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,6 +245,17 @@ func TestAnOutageEmptiesNothing(t *testing.T) {
 		s := w.Status()
 		return !s[0].Stale && len(s[0].Problems) == 0
 	})
+}
+
+// A list is a word from an API server like any other: one that lists its objects and never answers whether it lives becomes stale.
+func TestAServerThatOnlyListsBecomesStale(t *testing.T) {
+	c := startCluster(t, "fra-1")
+	c.apply(sliceOfLlama("a", "10.0.0.1"))
+	w, f := watchingAs(t, Config{Patience: time.Nanosecond}, serving(fromService, c))
+	f.until(t, poolIn("fra-1"), map[string]world.Condition{"10.0.0.1:8000": world.Unsaid})
+	if s := w.Status(); s[0].Heard.IsZero() || !s[0].Stale {
+		t.Errorf("status %+v", s)
+	}
 }
 
 // An API server that hangs holds nobody else up, and goes on where it was when it lives again.
