@@ -32,7 +32,7 @@ var layers = map[string]layer{
 	"policies/folder":          {[]string{"policies"}, edge},
 	"world":                    {[]string{"geo", "policies"}, "what is known does not depend on what is decided from it"},
 	"kube":                     {[]string{"geo", "kube/gpu", "policies", "world"}, edge},
-	"kube/gpu":                 {nil, pureCore},
+	"kube/gpu":                 {[]string{"policies", "world"}, pureCore},
 	"health":                   {[]string{"policies", "world"}, pureCore},
 	"health/internal/fetch":    {nil, "getting bytes from an endpoint needs to know no domain"},
 	"health/internal/schedule": {nil, "whose turn it is needs to know no domain"},

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/meridian-mesh/meridian/world"
 )
 
 // board is what is free in a cluster, to put replicas on.
@@ -70,11 +72,11 @@ func (k poolKey) compare(other poolKey) int {
 }
 
 // settle puts all that wait where they may run, the largest first, and hands over what found no place.
-func (b *board) settle() (left []Demand) {
-	for _, w := range slices.SortedFunc(maps.Values(b.of.waiting), larger) {
-		if rest := w.pods - b.put(w.shape, w.pods); rest > 0 {
+func (b *board) settle() (left []world.AcceleratorDemand) {
+	for _, w := range slices.SortedFunc(maps.Values(b.of.shapes), larger) {
+		if rest := w.waiting - b.put(w.shape, w.waiting); rest > 0 {
 			for _, a := range w.shape.asks {
-				left = append(left, Demand{a.of.String(), rest, rest * a.n})
+				left = append(left, world.AcceleratorDemand{Resource: a.of.String(), Pods: rest, Devices: rest * a.n})
 			}
 		}
 	}
@@ -82,7 +84,7 @@ func (b *board) settle() (left []Demand) {
 		w := b.of.asking[key]
 		if rest := w.claims - b.claim(w.requests, w.claims); rest > 0 {
 			for _, r := range w.requests {
-				left = append(left, Demand{r[0].kind.String(), rest, rest * r[0].count})
+				left = append(left, world.AcceleratorDemand{Resource: r[0].kind.String(), Pods: rest, Devices: rest * r[0].count})
 			}
 		}
 	}
@@ -90,8 +92,8 @@ func (b *board) settle() (left []Demand) {
 }
 
 // larger compares waiting pods by how many devices each asks for.
-func larger(a, b *waiting) int {
-	sum := func(w *waiting) (n int64) {
+func larger(a, b *shaped) int {
+	sum := func(w *shaped) (n int64) {
 		for _, ask := range w.shape.asks {
 			n += ask.n
 		}

@@ -10,8 +10,9 @@ import (
 // Claim is what is kept of a ResourceClaim for accelerators.
 type Claim struct {
 	takes []allocation
-	waits []request // of a pod's own claim that nothing was allocated to
-	key   text      // equal for claims that wait for the same
+	asks  []request // of a pod's own claim: one of its replicas asks for as much
+	waits bool      // nothing was allocated to it yet
+	key   text      // equal for claims that ask for the same
 }
 
 // allocation is a device, or a share of one, that a claim holds.
@@ -34,6 +35,10 @@ type option struct {
 // ClaimOf keeps what counts of a ResourceClaim; ok is false where it has nothing to do with accelerators. Access as an administrator
 // takes nothing from others. A claim that nothing was allocated to is demand if it was made for a pod.
 func ClaimOf(c *resource.ResourceClaim, s Settings) (kept Claim, ok bool) {
+	if slices.ContainsFunc(c.OwnerReferences, func(o meta.OwnerReference) bool { return o.Kind == "Pod" }) {
+		kept.asks = s.requestsOf(&c.Spec.Devices)
+		kept.key = keyOf(keysOf(kept.asks))
+	}
 	if a := c.Status.Allocation; a != nil {
 		for i := range a.Devices.Results {
 			if r := &a.Devices.Results[i]; s.drives(r.Driver) && !isTrue(r.AdminAccess) {
@@ -42,13 +47,8 @@ func ClaimOf(c *resource.ResourceClaim, s Settings) (kept Claim, ok bool) {
 		}
 		return kept, len(kept.takes) > 0
 	}
-	forPod := slices.ContainsFunc(c.OwnerReferences, func(o meta.OwnerReference) bool { return o.Kind == "Pod" })
-	if !forPod || c.DeletionTimestamp != nil {
-		return Claim{}, false
-	}
-	kept.waits = s.requestsOf(&c.Spec.Devices)
-	kept.key = keyOf(keysOf(kept.waits))
-	return kept, len(kept.waits) > 0
+	kept.waits = len(kept.asks) > 0 && c.DeletionTimestamp == nil
+	return kept, kept.waits
 }
 
 // requestsOf reads which accelerators a claim asks for.

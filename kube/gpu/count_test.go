@@ -6,12 +6,14 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/meridian-mesh/meridian/world"
 )
 
 // row is the count of H100s of no known class: total, used, pending, free, barred, barred and used.
-func row(n ...int64) []Row {
-	return []Row{{
-		Product: h100, Class: Unknown, Resource: resourceNVIDIA, Shares: 1,
+func row(n ...int64) []world.Accelerator {
+	return []world.Accelerator{{
+		Product: h100, Class: world.Unclassed, Resource: resourceNVIDIA, Shares: 1,
 		Total: n[0], Used: n[1], Pending: n[2], Free: n[3], Barred: n[4], BarredUsed: n[5],
 	}}
 }
@@ -20,7 +22,7 @@ func TestNodesThatCount(t *testing.T) {
 	busy := []*core.Pod{pod("a", "n1", "3"), pod("b", "n1", "1")}
 	for name, c := range map[string]struct {
 		nodes []*core.Node
-		want  []Row
+		want  []world.Accelerator
 	}{
 		"one that is ready":            {[]*core.Node{node("n1")}, row(8, 4, 0, 4, 0, 0)},
 		"several add up":               {[]*core.Node{node("n1"), node("n2")}, row(16, 4, 0, 12, 0, 0)},
@@ -50,12 +52,12 @@ func TestClassesAndProductsAreApart(t *testing.T) {
 		node("n3", labelled("nvidia.com/gpu.product", "NVIDIA-L4"), has(resourceNVIDIA, "1")),
 		node("n4", has("nvidia.com/mig-1g.10gb", "7"), has(resourceNVIDIA, "7")),
 	}}.inventory().Count().Rows
-	equal(t, []Row{
-		{Product: h100, Class: OnDemand, Resource: resourceNVIDIA, Shares: 1, Total: 8, Free: 8},
-		{Product: h100, Class: Spot, Resource: resourceNVIDIA, Shares: 1, Total: 8, Free: 8},
-		{Product: h100, Class: Unknown, Resource: resourceNVIDIA, Shares: 1, Total: 7, Free: 7},
-		{Product: h100 + "-MIG-1g.10gb", Class: Unknown, Resource: "nvidia.com/mig-1g.10gb", Shares: 1, Total: 7, Free: 7},
-		{Product: "NVIDIA-L4", Class: Unknown, Resource: resourceNVIDIA, Shares: 1, Total: 1, Free: 1},
+	equal(t, []world.Accelerator{
+		{Product: h100, Class: world.OnDemand, Resource: resourceNVIDIA, Shares: 1, Total: 8, Free: 8},
+		{Product: h100, Class: world.Spot, Resource: resourceNVIDIA, Shares: 1, Total: 8, Free: 8},
+		{Product: h100, Class: world.Unclassed, Resource: resourceNVIDIA, Shares: 1, Total: 7, Free: 7},
+		{Product: h100 + "-MIG-1g.10gb", Class: world.Unclassed, Resource: "nvidia.com/mig-1g.10gb", Shares: 1, Total: 7, Free: 7},
+		{Product: "NVIDIA-L4", Class: world.Unclassed, Resource: resourceNVIDIA, Shares: 1, Total: 1, Free: 1},
 	}, got)
 }
 
@@ -69,7 +71,7 @@ func TestPodsThatCount(t *testing.T) {
 	sidecar.RestartPolicy = &always
 	for name, c := range map[string]struct {
 		pod  *core.Pod
-		want []Row
+		want []world.Accelerator
 	}{
 		"one that runs":                       {pod("a", "n1", "2"), row(8, 2, 0, 6, 0, 0)},
 		"one that has ended":                  {pod("a", "n1", "2", phase(core.PodSucceeded)), row(8, 0, 0, 8, 0, 0)},
@@ -104,7 +106,7 @@ func TestWhatWaitsIsSettled(t *testing.T) {
 		nodes: []*core.Node{node("n1"), node("n2")},
 		pods:  []*core.Pod{pod("a", "n1", "2"), pod("b", "", "1"), pod("c", "", "8"), pod("d", "", "8"), pod("e", "", "1"), pod("f", "", "8")},
 	}.inventory().Count()
-	equal(t, Capacity{Rows: row(16, 2, 10, 4, 0, 0), Waiting: []Demand{{resourceNVIDIA, 2, 16}}}, got)
+	equal(t, world.Accelerators{Rows: row(16, 2, 10, 4, 0, 0), Waiting: []world.AcceleratorDemand{{Resource: resourceNVIDIA, Pods: 2, Devices: 16}}}, got)
 }
 
 func TestANodeThatIsHeardOfAfterItsPods(t *testing.T) {
@@ -149,9 +151,9 @@ func TestHolds(t *testing.T) {
 		pods:  []*core.Pod{pod("a", "n1", "2"), pod("b", "n2", "4"), pod("c", "n1", "1"), pod("d", "", "1"), pod("e", "n9", "1")},
 	}.inventory()
 	name := func(s string) types.NamespacedName { return types.NamespacedName{Namespace: "models", Name: s} }
-	equal(t, []Holding{
-		{Product: h100, Class: Spot, Resource: resourceNVIDIA, Shares: 1, Devices: 4},
-		{Product: h100, Class: Unknown, Resource: resourceNVIDIA, Shares: 1, Devices: 2},
-		{Product: resourceNVIDIA, Class: Unknown, Resource: resourceNVIDIA, Shares: 1, Devices: 1},
+	equal(t, []world.Holding{
+		{Product: h100, Class: world.Spot, Resource: resourceNVIDIA, Shares: 1, Devices: 4},
+		{Product: h100, Class: world.Unclassed, Resource: resourceNVIDIA, Shares: 1, Devices: 2},
+		{Product: resourceNVIDIA, Class: world.Unclassed, Resource: resourceNVIDIA, Shares: 1, Devices: 1},
 	}, i.Holds(name("a"), name("b"), name("d"), name("e"), name("z"), name("a")))
 }

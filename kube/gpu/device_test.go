@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/meridian-mesh/meridian/world"
 )
 
 const nvidia = "gpu.nvidia.com"
@@ -101,9 +103,9 @@ func consumed(memory string) func(*dra.DeviceRequestAllocationResult) {
 func admin(r *dra.DeviceRequestAllocationResult) { r.AdminAccess = new(true) }
 
 // devices is the count of H100s by a driver: total, used, pending, free, partly, barred, barred and used.
-func devices(n ...int64) []Row {
-	return []Row{{
-		Product: h100, Class: Unknown, Resource: nvidia, Shares: 1, Total: n[0], Used: n[1], Pending: n[2], Free: n[3], Partly: n[4], Barred: n[5], BarredUsed: n[6],
+func devices(n ...int64) []world.Accelerator {
+	return []world.Accelerator{{
+		Product: h100, Class: world.Unclassed, Resource: nvidia, Shares: 1, Total: n[0], Used: n[1], Pending: n[2], Free: n[3], Partly: n[4], Barred: n[5], BarredUsed: n[6],
 	}}
 }
 
@@ -122,7 +124,7 @@ func TestDevices(t *testing.T) {
 	network.Spec.Driver = "dra.net"
 	for name, c := range map[string]struct {
 		objects
-		want []Row
+		want []world.Accelerator
 	}{
 		"free":                                 {objects{nodes: n1, slices: []*dra.ResourceSlice{two}}, devices(2, 0, 0, 2, 0, 0, 0)},
 		"allocated":                            {objects{nodes: n1, slices: []*dra.ResourceSlice{two}, claims: []*dra.ResourceClaim{allocate(claim("a", nvidia, 1), "n1", "gpu-1")}}, devices(2, 1, 0, 1, 0, 0, 0)},
@@ -158,15 +160,15 @@ func TestDevicesOfSeveralNodes(t *testing.T) {
 	rack.Spec.NodeName, rack.Spec.NodeSelector = nil, chosen
 	perDevice.Spec.NodeName, perDevice.Spec.PerDeviceNodeSelection = nil, new(true)
 	perDevice.Spec.Devices[0].NodeName, perDevice.Spec.Devices[1].NodeSelector = new("n1"), chosen
-	spot := func(total, free int64) Row {
-		return Row{Product: h100, Class: Spot, Resource: nvidia, Shares: 1, Total: total, Free: free}
+	spot := func(total, free int64) world.Accelerator {
+		return world.Accelerator{Product: h100, Class: world.Spot, Resource: nvidia, Shares: 1, Total: total, Free: free}
 	}
 	barred := devices(0, 0, 0, 0, 0, 2, 0)[0]
 	for name, c := range map[string]struct {
 		slice *dra.ResourceSlice
-		want  []Row
+		want  []world.Accelerator
 	}{
-		"all nodes": {everywhere, []Row{spot(1, 1)}}, "those of a rack": {rack, []Row{spot(1, 1)}}, "each its own, one none": {perDevice, []Row{spot(1, 1), barred}},
+		"all nodes": {everywhere, []world.Accelerator{spot(1, 1)}}, "those of a rack": {rack, []world.Accelerator{spot(1, 1)}}, "each its own, one none": {perDevice, []world.Accelerator{spot(1, 1), barred}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := objects{nodes: nodes, slices: []*dra.ResourceSlice{c.slice}}.inventory()
@@ -242,8 +244,8 @@ func TestClaimsOfPods(t *testing.T) {
 		claims: []*dra.ResourceClaim{allocate(claim("c", nvidia, 1), "n1", "gpu-1"), allocate(claim("d", nvidia, 1), "n1", "gpu-0-half-0")},
 	}.inventory()
 	name := func(s string) types.NamespacedName { return types.NamespacedName{Namespace: "models", Name: s} }
-	equal(t, []Holding{
-		{Product: h100, Class: Unknown, Resource: nvidia, Shares: 1, Devices: 1},
-		{Product: h100 + "-MIG-3g.40gb", Class: Unknown, Resource: nvidia, Shares: 1, Devices: 1},
+	equal(t, []world.Holding{
+		{Product: h100, Class: world.Unclassed, Resource: nvidia, Shares: 1, Devices: 1},
+		{Product: h100 + "-MIG-3g.40gb", Class: world.Unclassed, Resource: nvidia, Shares: 1, Devices: 1},
 	}, i.Holds(name("a"), name("b"), name("c")))
 }

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/meridian-mesh/meridian/world"
 )
 
 // replica is the spec of a replica of so many GPUs, changed by what is given.
@@ -90,7 +92,7 @@ func TestFitsAfterAllThatWait(t *testing.T) {
 }
 
 // readQueue reads a ClusterQueue as an API server would hand it over.
-func readQueue(t *testing.T, text string) (Queue, error) {
+func readQueue(t *testing.T, text string) (world.Queue, error) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	encoded, err := yaml.YAMLToJSON([]byte("kind: ClusterQueue\n" + text))
@@ -103,7 +105,7 @@ func readQueue(t *testing.T, text string) (Queue, error) {
 	return QueueOf(u, Settings{})
 }
 
-func queueOf(t *testing.T, text string) Queue {
+func queueOf(t *testing.T, text string) world.Queue {
 	t.Helper()
 	q, err := readQueue(t, text)
 	if err != nil {
@@ -143,19 +145,19 @@ status:
 
 func TestQueues(t *testing.T) {
 	q := queueOf(t, inference)
-	equal(t, Queue{Name: "inference", Cohort: "all", Quotas: []Quota{
+	equal(t, world.Queue{Name: "inference", Cohort: "all", Quotas: []world.Quota{
 		{Resource: resourceNVIDIA, Flavor: "on-demand", Nominal: 4, Reserved: 6},
 		{Resource: resourceNVIDIA, Flavor: "spot", Nominal: 8, Reserved: 5, Used: 4},
 	}}, q)
 	newer := queueOf(t, "metadata: {name: q}\nspec: {cohortName: all, stopPolicy: HoldAndDrain}")
-	equal(t, Queue{Name: "q", Cohort: "all", Stopped: true}, newer)
+	equal(t, world.Queue{Name: "q", Cohort: "all", Stopped: true}, newer)
 	i := objects{nodes: []*core.Node{node("n1")}}.inventory()
 	i.PutQueue(q)
 	i.PutQueue(newer)
-	equal(t, []Queue{q, newer}, i.Count().Queues)
+	equal(t, []world.Queue{q, newer}, i.Count().Queues)
 	for name, c := range map[string]struct {
 		gpus  core.ResourceName
-		queue *Queue
+		queue *world.Queue
 		want  int64
 	}{
 		"not queued":      {resourceNVIDIA, nil, 8},

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/meridian-mesh/meridian/world"
 )
 
 // Inventory is what a cluster has, kept up to date one object at a time. Putting in and removing cost what one object costs; putting in
@@ -17,9 +19,10 @@ type Inventory struct {
 	claims  map[types.NamespacedName]Claim
 	slices  map[string]Slice
 	pools   map[poolKey]*pool
-	queues  map[string]Queue
-	waiting map[text]*waiting // by the key of a shape
-	asking  map[text]*asking  // by the key of a claim
+	queues  map[string]world.Queue
+	shapes  map[text]*shaped                // by their keys
+	entries map[types.NamespacedName]string // the ClusterQueues that LocalQueues lead to
+	asking  map[text]*asking                // by the key of a claim
 }
 
 // nodeState is a node with what its pods hold. Pods may be heard of before their node.
@@ -32,10 +35,10 @@ type nodeState struct {
 	pods   int64
 }
 
-// waiting are pods of one shape that wait for a node.
-type waiting struct {
-	shape *Shape
-	pods  int64
+// shaped are pods of one shape, of which some wait for a node.
+type shaped struct {
+	shape         *Shape
+	pods, waiting int64
 }
 
 // asking are claims that wait for the same devices.
@@ -116,9 +119,9 @@ func (i *Inventory) PutPod(name types.NamespacedName, p Pod) (changed bool) { re
 func (i *Inventory) RemovePod(name types.NamespacedName) (changed bool) { return i.pod(name, nil) }
 
 func (i *Inventory) pod(name types.NamespacedName, p *Pod) bool {
-	if p != nil && p.waits != nil {
-		if w := i.waiting[p.waits.key]; w != nil {
-			p.waits = w.shape // one for all pods of the shape
+	if p != nil {
+		if of := i.shapes[p.shape.key]; of != nil {
+			p.shape = of.shape
 		}
 	}
 	old, had, changed := replace(&i.pods, name, p)
@@ -136,6 +139,11 @@ func (i *Inventory) pod(name types.NamespacedName, p *Pod) bool {
 
 // hold adds what a pod holds or waits for, or takes it away.
 func (i *Inventory) hold(p *Pod, times int64) {
+	of := entry(&i.shapes, p.shape.key)
+	of.shape = p.shape
+	if of.pods += times; of.pods == 0 {
+		delete(i.shapes, p.shape.key)
+	}
 	switch {
 	case p.node != (text{}):
 		s := i.state(p.node)
@@ -144,12 +152,8 @@ func (i *Inventory) hold(p *Pod, times int64) {
 		}
 		s.cpu, s.memory, s.pods = s.cpu+p.cpu*times, s.memory+p.memory*times, s.pods+times
 		i.drop(s)
-	case p.waits != nil:
-		w := entry(&i.waiting, p.waits.key)
-		w.shape = p.waits
-		if w.pods += times; w.pods == 0 {
-			delete(i.waiting, p.waits.key)
-		}
+	case p.waits:
+		of.waiting += times
 	}
 }
 
@@ -229,9 +233,9 @@ func (i *Inventory) take(c *Claim, times int64) {
 		entry(&i.pools, a.pool).take(a, times)
 		i.touch(a.pool)
 	}
-	if len(c.waits) > 0 {
+	if c.waits {
 		w := entry(&i.asking, c.key)
-		w.requests = c.waits
+		w.requests = c.asks
 		if w.claims += times; w.claims == 0 {
 			delete(i.asking, c.key)
 		}
@@ -239,7 +243,7 @@ func (i *Inventory) take(c *Claim, times int64) {
 }
 
 // PutQueue takes in a ClusterQueue.
-func (i *Inventory) PutQueue(q Queue) (changed bool) {
+func (i *Inventory) PutQueue(q world.Queue) (changed bool) {
 	_, _, changed = replace(&i.queues, q.Name, &q)
 	return changed
 }
@@ -247,5 +251,17 @@ func (i *Inventory) PutQueue(q Queue) (changed bool) {
 // RemoveQueue forgets a ClusterQueue.
 func (i *Inventory) RemoveQueue(name string) (changed bool) {
 	_, _, changed = replace(&i.queues, name, nil)
+	return changed
+}
+
+// PutLocalQueue says to which ClusterQueue a LocalQueue leads.
+func (i *Inventory) PutLocalQueue(name types.NamespacedName, leads string) (changed bool) {
+	_, _, changed = replace(&i.entries, name, &leads)
+	return changed
+}
+
+// RemoveLocalQueue forgets a LocalQueue.
+func (i *Inventory) RemoveLocalQueue(name types.NamespacedName) (changed bool) {
+	_, _, changed = replace(&i.entries, name, nil)
 	return changed
 }

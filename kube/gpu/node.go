@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	core "k8s.io/api/core/v1"
+
+	"github.com/meridian-mesh/meridian/world"
 )
 
 // Node is what is kept of a node.
@@ -12,7 +14,7 @@ type Node struct {
 	devices []nodeDevice
 	labels  labelSet
 	taints  []core.Taint // that keep pods away
-	class   Class
+	class   world.CapacityClass
 	cpu     int64 // allocatable, in thousandths
 	memory  int64 // allocatable, in bytes
 	pods    int64

@@ -7,6 +7,9 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 )
 
+// labelQueue is the label by which pods ask for a LocalQueue of their namespace.
+const labelQueue = "kueue.x-k8s.io/queue-name"
+
 // Pod is what is kept of a pod that has to do with accelerators.
 type Pod struct {
 	node   text // where it is bound or nominated; none while it waits
@@ -14,7 +17,9 @@ type Pod struct {
 	cpu    int64 // in thousandths
 	memory int64 // in bytes
 	claims []string
-	waits  *Shape // while it waits
+	shape  *Shape // one for all pods of the shape
+	waits  bool   // for a node, by what it asks of one
+	queue  text   // of Kueue, where it came through one
 }
 
 // PodOf keeps what counts of a pod; ok is false where it holds no accelerators and waits for none: whoever kept it before removes it.
@@ -32,11 +37,13 @@ func PodOf(p *core.Pod, s Settings) (kept Pod, ok bool) {
 	if kept.node == (text{}) && (p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0) {
 		return Pod{}, false
 	}
-	if kept.node == (text{}) && len(kept.asks) > 0 {
-		shape := ShapeOf(&p.Spec, s)
-		kept.waits = &shape
+	if len(kept.asks)+len(kept.claims) == 0 {
+		return Pod{}, false
 	}
-	return kept, len(kept.asks)+len(kept.claims) > 0
+	shape := ShapeOf(&p.Spec, s)
+	kept.shape, kept.waits = &shape, kept.node == (text{}) && len(kept.asks) > 0
+	kept.queue = textOf(p.Labels[labelQueue])
+	return kept, true
 }
 
 // claimsOf are the names of a pod's claims, its own and those made for it.

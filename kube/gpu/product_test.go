@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	core "k8s.io/api/core/v1"
+
+	"github.com/meridian-mesh/meridian/world"
 )
 
 // What a node has is told apart as its pods see it: a share or a partition of a GPU is not a GPU.
@@ -56,23 +58,23 @@ func TestProducts(t *testing.T) {
 func TestClasses(t *testing.T) {
 	for _, c := range []struct {
 		key, value string
-		want       Class
+		want       world.CapacityClass
 	}{
-		{"karpenter.sh/capacity-type", "spot", Spot},
-		{"karpenter.sh/capacity-type", "on-demand", OnDemand},
-		{"karpenter.sh/capacity-type", "reserved", Reserved},
-		{"eks.amazonaws.com/capacityType", "SPOT", Spot},
-		{"eks.amazonaws.com/capacityType", "ON_DEMAND", OnDemand},
-		{"eks.amazonaws.com/capacityType", "CAPACITY_BLOCK", Reserved},
-		{"cloud.google.com/gke-spot", "true", Spot},
-		{"cloud.google.com/gke-preemptible", "true", Spot},
-		{"cloud.google.com/gke-provisioning", "standard", OnDemand},
-		{"cloud.google.com/gke-provisioning", "spot", Spot},
-		{"kubernetes.azure.com/scalesetpriority", "spot", Spot},
-		{"node.kubernetes.io/lifecycle", "spot", Spot},
-		{"node.kubernetes.io/lifecycle", "normal", OnDemand},
-		{"cloud.google.com/gke-spot", "false", Unknown},
-		{"example.com/priority", "spot", Unknown},
+		{"karpenter.sh/capacity-type", "spot", world.Spot},
+		{"karpenter.sh/capacity-type", "on-demand", world.OnDemand},
+		{"karpenter.sh/capacity-type", "reserved", world.Reserved},
+		{"eks.amazonaws.com/capacityType", "SPOT", world.Spot},
+		{"eks.amazonaws.com/capacityType", "ON_DEMAND", world.OnDemand},
+		{"eks.amazonaws.com/capacityType", "CAPACITY_BLOCK", world.Reserved},
+		{"cloud.google.com/gke-spot", "true", world.Spot},
+		{"cloud.google.com/gke-preemptible", "true", world.Spot},
+		{"cloud.google.com/gke-provisioning", "standard", world.OnDemand},
+		{"cloud.google.com/gke-provisioning", "spot", world.Spot},
+		{"kubernetes.azure.com/scalesetpriority", "spot", world.Spot},
+		{"node.kubernetes.io/lifecycle", "spot", world.Spot},
+		{"node.kubernetes.io/lifecycle", "normal", world.OnDemand},
+		{"cloud.google.com/gke-spot", "false", world.Unclassed},
+		{"example.com/priority", "spot", world.Unclassed},
 	} {
 		if got := NodeOf(node("n", labelled(c.key, c.value)), Settings{}).class; got != c.want {
 			t.Errorf("%s=%s: %s, want %s", c.key, c.value, got, c.want)

@@ -10,10 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	"github.com/meridian-mesh/meridian/world"
 )
 
 // balanced checks what holds for each count.
-func balanced(t interface{ Errorf(string, ...any) }, c Capacity) {
+func balanced(t interface{ Errorf(string, ...any) }, c world.Accelerators) {
 	for _, r := range c.Rows {
 		least := min(r.Total, r.Used, r.Pending, r.Free, r.Partly, r.Barred, r.BarredUsed)
 		if least < 0 || r.Used+r.Pending+r.Free != r.Total || r.BarredUsed > r.Barred || r.Partly > r.Used+r.Pending {

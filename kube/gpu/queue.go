@@ -7,37 +7,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/meridian-mesh/meridian/world"
 )
 
-// Queue is a ClusterQueue of Kueue: what of a cluster those who queue there may use.
-type Queue struct {
-	Name string `json:"name"`
-	// Cohort are the queues that lend each other what they don't need. What could be borrowed is not counted.
-	Cohort string `json:"cohort,omitempty"`
-	// Stopped queues admit nothing.
-	Stopped bool `json:"stopped,omitempty"`
-	// Quotas are those of accelerators, sorted by resource and flavor.
-	Quotas []Quota `json:"quotas,omitempty"`
-}
-
-// Quota is how much of a resource, in devices, a queue may use of one flavor.
-type Quota struct {
-	Resource string `json:"resource"`
-	Flavor   string `json:"flavor"`
-	// Nominal is the queue's own quota.
-	Nominal int64 `json:"nominal"`
-	// Reserved is what workloads hold that have quota, and Used what those of them hold that are admitted. Both include what is borrowed.
-	Reserved int64 `json:"reserved"`
-	Used     int64 `json:"used"`
-}
-
-// Room is what is left of the quota.
-func (q Quota) Room() int64 { return max(q.Nominal-max(q.Reserved, q.Used), 0) }
-
 // QueueOf reads a ClusterQueue of kueue.x-k8s.io, v1beta1 or v1beta2.
-func QueueOf(u *unstructured.Unstructured, s Settings) (Queue, error) {
-	fail := func(err error) (Queue, error) {
-		return Queue{}, fmt.Errorf("gpu: ClusterQueue %s: %w", u.GetName(), err)
+func QueueOf(u *unstructured.Unstructured, s Settings) (world.Queue, error) {
+	fail := func(err error) (world.Queue, error) {
+		return world.Queue{}, fmt.Errorf("gpu: ClusterQueue %s: %w", u.GetName(), err)
 	}
 	spec, _, err := unstructured.NestedMap(u.Object, "spec")
 	if err != nil {
@@ -46,10 +23,10 @@ func QueueOf(u *unstructured.Unstructured, s Settings) (Queue, error) {
 	policy, _ := spec["stopPolicy"].(string)
 	cohort, _ := spec["cohort"].(string)
 	cohortName, _ := spec["cohortName"].(string) // since v1beta2
-	q := Queue{Name: u.GetName(), Cohort: cmp.Or(cohortName, cohort), Stopped: policy != "" && policy != "None"}
+	q := world.Queue{Name: u.GetName(), Cohort: cmp.Or(cohortName, cohort), Stopped: policy != "" && policy != "None"}
 	for _, group := range mapsIn(spec["resourceGroups"]) {
 		for _, flavor := range mapsIn(group["flavors"]) {
-			if err := q.quotas(flavor, s); err != nil {
+			if err := quotas(&q, flavor, s); err != nil {
 				return fail(err)
 			}
 		}
@@ -59,35 +36,35 @@ func QueueOf(u *unstructured.Unstructured, s Settings) (Queue, error) {
 		if err != nil {
 			return fail(err)
 		}
-		if err := q.totals(status, flavors); err != nil {
+		if err := totals(&q, status, flavors); err != nil {
 			return fail(err)
 		}
 	}
-	slices.SortFunc(q.Quotas, func(a, b Quota) int {
+	slices.SortFunc(q.Quotas, func(a, b world.Quota) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Flavor, b.Flavor))
 	})
 	return q, nil
 }
 
 // quotas reads the nominal quotas of a flavor.
-func (q *Queue) quotas(flavor map[string]any, s Settings) error {
+func quotas(q *world.Queue, flavor map[string]any, s Settings) error {
 	for _, r := range mapsIn(flavor["resources"]) {
 		if name := textIn(r, "name"); s.counts(name) {
 			n, err := quantity(r["nominalQuota"])
 			if err != nil {
 				return fmt.Errorf("flavor %s: %s: nominalQuota: %w", textIn(flavor, "name"), name, err)
 			}
-			q.Quotas = append(q.Quotas, Quota{Resource: name, Flavor: textIn(flavor, "name"), Nominal: n})
+			q.Quotas = append(q.Quotas, world.Quota{Resource: name, Flavor: textIn(flavor, "name"), Nominal: n})
 		}
 	}
 	return nil
 }
 
 // totals reads what of the quotas is reserved or used.
-func (q *Queue) totals(status string, flavors []any) error {
+func totals(q *world.Queue, status string, flavors []any) error {
 	for _, flavor := range mapsIn(flavors) {
 		for _, r := range mapsIn(flavor["resources"]) {
-			i := slices.IndexFunc(q.Quotas, func(q Quota) bool { return q.Flavor == textIn(flavor, "name") && q.Resource == textIn(r, "name") })
+			i := slices.IndexFunc(q.Quotas, func(q world.Quota) bool { return q.Flavor == textIn(flavor, "name") && q.Resource == textIn(r, "name") })
 			if i < 0 {
 				continue
 			}
@@ -105,7 +82,7 @@ func (q *Queue) totals(status string, flavors []any) error {
 
 // room is what is left of the quotas of a resource, over all flavors. ok is false where the queue has no quota of it, and so admits
 // nobody who asks for it.
-func (q *Queue) room(of string) (n int64, ok bool) {
+func roomIn(q *world.Queue, of string) (n int64, ok bool) {
 	for _, quota := range q.Quotas {
 		if quota.Resource == of {
 			n, ok = n+quota.Room(), true
@@ -115,13 +92,13 @@ func (q *Queue) room(of string) (n int64, ok bool) {
 }
 
 // admits is how many more replicas of a shape the quotas allow, most at most.
-func (q *Queue) admits(s *Shape) (n int64) {
+func admits(q *world.Queue, s *Shape) (n int64) {
 	if q.Stopped {
 		return 0
 	}
 	n = most
 	for _, a := range s.asks {
-		room, _ := q.room(a.of.String())
+		room, _ := roomIn(q, a.of.String())
 		n = min(n, room/a.n)
 	}
 	return n
