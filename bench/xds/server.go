@@ -119,7 +119,7 @@ func (h *host) end() {
 	if h.grpc != nil {
 		h.cancel()
 		h.grpc.Stop()
-		_ = <-h.ended // it was to end
+		<-h.ended // it was to end
 	}
 }
 

@@ -44,7 +44,7 @@ func uid(what byte, cluster, i int) types.UID {
 func written(by, subresource string, parts any) meta.ManagedFieldsEntry {
 	return meta.ManagedFieldsEntry{
 		Manager: by, Operation: meta.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &born, FieldsType: "FieldsV1", Subresource: subresource,
-		FieldsV1: &meta.FieldsV1{Raw: fieldsV1(parts)},
+		FieldsV1: meta.NewFieldsV1(string(fieldsV1(parts))),
 	}
 }
 

@@ -1,7 +1,6 @@
 package stub
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -131,15 +130,3 @@ func (c *Cluster) Replace(service, number, event int) (time.Time, error) {
 }
 
 func versionText(v int64) string { return strconv.FormatInt(v, 10) }
-
-// pause waits; it returns false where ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
