@@ -119,7 +119,9 @@ func (h *host) end() {
 	if h.grpc != nil {
 		h.cancel()
 		h.grpc.Stop()
-		<-h.ended // it was to end
+		if err := <-h.ended; err != nil {
+			fmt.Fprintln(os.Stderr, "bench/xds: the server ended:", err)
+		}
 	}
 }
 

@@ -49,12 +49,12 @@ func QueueOf(u *unstructured.Unstructured, s Settings) (world.Queue, error) {
 // quotas reads the nominal quotas of a flavor.
 func quotas(q *world.Queue, flavor map[string]any, s Settings) error {
 	for _, r := range mapsIn(flavor["resources"]) {
-		if name := textIn(r, "name"); s.counts(name) {
+		if name := nameOf(r); s.counts(name) {
 			n, err := quantity(r["nominalQuota"])
 			if err != nil {
-				return fmt.Errorf("flavor %s: %s: nominalQuota: %w", textIn(flavor, "name"), name, err)
+				return fmt.Errorf("flavor %s: %s: nominalQuota: %w", nameOf(flavor), name, err)
 			}
-			q.Quotas = append(q.Quotas, world.Quota{Resource: name, Flavor: textIn(flavor, "name"), Nominal: n})
+			q.Quotas = append(q.Quotas, world.Quota{Resource: name, Flavor: nameOf(flavor), Nominal: n})
 		}
 	}
 	return nil
@@ -64,13 +64,13 @@ func quotas(q *world.Queue, flavor map[string]any, s Settings) error {
 func totals(q *world.Queue, status string, flavors []any) error {
 	for _, flavor := range mapsIn(flavors) {
 		for _, r := range mapsIn(flavor["resources"]) {
-			i := slices.IndexFunc(q.Quotas, func(q world.Quota) bool { return q.Flavor == textIn(flavor, "name") && q.Resource == textIn(r, "name") })
+			i := slices.IndexFunc(q.Quotas, func(q world.Quota) bool { return q.Flavor == nameOf(flavor) && q.Resource == nameOf(r) })
 			if i < 0 {
 				continue
 			}
 			n, err := quantity(r["total"])
 			if err != nil {
-				return fmt.Errorf("status.%s: flavor %s: total: %w", status, textIn(flavor, "name"), err)
+				return fmt.Errorf("status.%s: flavor %s: total: %w", status, nameOf(flavor), err)
 			}
 			if q.Quotas[i].Reserved = max(q.Quotas[i].Reserved, n); status == "flavorsUsage" {
 				q.Quotas[i].Used = n
@@ -115,8 +115,9 @@ func mapsIn(list any) (all []map[string]any) {
 	return all
 }
 
-func textIn(m map[string]any, key string) string {
-	s, _ := m[key].(string)
+// nameOf is the name that a map carries.
+func nameOf(m map[string]any) string {
+	s, _ := m["name"].(string)
 	return s
 }
 

@@ -34,10 +34,9 @@ func (q *query) watch(w http.ResponseWriter, r *http.Request, of *collection, e 
 	w.Header().Set("Content-Type", e.MediaType+";stream=watch")
 	s := &stream{query: q, of: of, buffer: bufio.NewWriterSize(w, 64<<10), out: http.NewResponseController(w)}
 	s.encoder = e.stream(s.buffer)
-	if err := s.out.Flush(); err != nil {
-		return nil // the client has gone; so below
+	if s.out.Flush() == nil { // else the client has gone
+		s.serve(r)
 	}
-	s.serve(r)
 	return nil
 }
 
