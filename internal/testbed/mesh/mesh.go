@@ -159,7 +159,8 @@ func (c *Member) addServer(run context.Context) error {
 	return nil
 }
 
-// startGateways starts all Envoys at once and waits until they are ready and the control plane has judged every server.
+// startGateways starts all Envoys at once and waits until the control plane has judged every server and all that follows from it has
+// arrived: servers are judged one after the other, and what the first ones drew to them moves on by and by.
 func (m *Mesh) startGateways(ctx context.Context) error {
 	var starting errgroup.Group
 	for _, c := range m.clusters {
@@ -168,16 +169,30 @@ func (m *Mesh) startGateways(ctx context.Context) error {
 	if err := starting.Wait(); err != nil {
 		return err
 	}
-	return m.Until(ctx, "every server is judged healthy", func() bool {
-		for _, p := range m.plane.State().World.Pools() {
-			for _, e := range p.Endpoints {
-				if p.VerdictOf(&e) != world.Healthy {
-					return false
-				}
+	if err := m.Until(ctx, "every server is judged healthy", m.allHealthy); err != nil {
+		return err
+	}
+	return m.Until(ctx, "all gateways have what is planned", m.settled)
+}
+
+func (m *Mesh) settled() bool {
+	for _, p := range m.plane.Proxies() {
+		if p.State != "synced" {
+			return false
+		}
+	}
+	return m.plane.State().Plan.NextAt.IsZero()
+}
+
+func (m *Mesh) allHealthy() bool {
+	for _, p := range m.plane.State().World.Pools() {
+		for _, e := range p.Endpoints {
+			if p.VerdictOf(&e) != world.Healthy {
+				return false
 			}
 		}
-		return true
-	})
+	}
+	return true
 }
 
 // startGateway starts a cluster's Envoy.
