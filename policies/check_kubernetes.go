@@ -2,6 +2,8 @@ package policies
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -30,6 +32,58 @@ func (c check) kubernetes(k *Kubernetes) {
 		orDefault(&s.Key, "kubeconfig")
 	}
 	c.duration(field+".staleAfter", &k.StaleAfter, time.Minute, time.Second, 24*time.Hour)
+	if k.Accelerators != nil {
+		c.accelerators(field+".accelerators", k.Accelerators)
+	}
+}
+
+// accelerators checks how accelerators are counted.
+func (c check) accelerators(field string, a *Accelerators) {
+	at := func(list string, i int, name ...string) string {
+		return strings.Join(append([]string{fmt.Sprintf("%s.%s[%d]", field, list, i)}, name...), ".")
+	}
+	names := map[string][]string{}
+	for i, r := range a.Resources {
+		c.qualifiedName(at("resources", i, "name"), r.Name, true)
+		if r.ProductLabel != "" {
+			c.qualifiedName(at("resources", i, "productLabel"), r.ProductLabel, false)
+		}
+		names["resources"] = append(names["resources"], r.Name)
+	}
+	for i, d := range a.Drivers {
+		c.kubernetesName(at("drivers", i), d)
+	}
+	for i, d := range a.DeviceClasses {
+		c.kubernetesName(at("deviceClasses", i, "name"), d.Name)
+		c.kubernetesName(at("deviceClasses", i, "driver"), d.Driver)
+		names["deviceClasses"] = append(names["deviceClasses"], d.Name)
+	}
+	for i, key := range a.Tolerate {
+		c.qualifiedName(at("tolerate", i), key, false)
+	}
+	distinct(c, field+".resources", names["resources"])
+	distinct(c, field+".drivers", a.Drivers)
+	distinct(c, field+".deviceClasses", names["deviceClasses"])
+	distinct(c, field+".tolerate", a.Tolerate)
+}
+
+// qualified is the last part of what Kubernetes calls a qualified name.
+var qualified = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+
+// qualifiedName complains about what is no key of labels and taints, and no name of an extended resource, which always has a domain.
+func (c check) qualifiedName(field, name string, domain bool) {
+	prefix, last, ok := strings.Cut(name, "/")
+	if !ok {
+		prefix, last = "", name
+	}
+	switch {
+	case name == "":
+		c.complain(field, "is missing")
+	case domain && !ok:
+		c.complain(field, "%q has no domain: an extended resource is DOMAIN/NAME, such as google.com/tpu", clip(name))
+	case ok && !isHost(prefix) || !qualified.MatchString(last):
+		c.complain(field, "%q is not a qualified name: want DOMAIN/NAME, such as google.com/tpu", clip(name))
+	}
 }
 
 // source checks what a pool's endpoints are read from.

@@ -17,6 +17,46 @@ type Kubernetes struct {
 	// PodsUnreachable says that the control plane can't dial the cluster's pods. They are not probed or scraped then: what
 	// the cluster says of their readiness counts alone, and their load is not known.
 	PodsUnreachable bool `json:"podsUnreachable,omitempty"`
+	// Accelerators says how the cluster's accelerators are counted. Default: those of NVIDIA, AMD and Intel are.
+	Accelerators *Accelerators `json:"accelerators,omitempty"`
+}
+
+// Accelerators says how a cluster's accelerators are counted, beyond what is well known: nvidia.com/gpu, MIG profiles, amd.com/gpu,
+// gpu.intel.com/*, and devices of DRA drivers whose name begins with gpu., npu., tpu. or gaudi.
+type Accelerators struct {
+	// Disabled says that they are not counted: nodes, pods and what has to do with devices are then not read.
+	Disabled bool `json:"disabled,omitempty"`
+	// Resources are further extended resources whose unit is a device.
+	Resources []AcceleratorResource `json:"resources,omitempty"`
+	// Drivers are further DRA drivers of accelerators.
+	Drivers []string `json:"drivers,omitempty" jsonschema:"uniqueItems=true"`
+	// DeviceClasses say what the cluster's own device classes select.
+	DeviceClasses []AcceleratorClass `json:"deviceClasses,omitempty"`
+	// Tolerate are keys of taints that whoever wants accelerators tolerates, so that nodes with them count.
+	Tolerate []string `json:"tolerate,omitempty" jsonschema:"uniqueItems=true"`
+}
+
+// Counted says whether accelerators are counted. They are where nothing is said of them.
+func (a *Accelerators) Counted() bool { return a == nil || !a.Disabled }
+
+// AcceleratorResource is an extended resource whose unit is a device.
+type AcceleratorResource struct {
+	// Name is that of the resource: google.com/tpu.
+	Name string `json:"name"`
+	// ProductLabel is the label of nodes that says what device it is. Default: the product is the resource's name.
+	ProductLabel string `json:"productLabel,omitempty"`
+}
+
+// AcceleratorClass says what a DeviceClass selects, in words that need no CEL.
+type AcceleratorClass struct {
+	// Name is the DeviceClass's.
+	Name string `json:"name"`
+	// Driver is the DRA driver whose devices it selects.
+	Driver string `json:"driver"`
+	// Partitions says that it selects MIG partitions, not whole devices.
+	Partitions bool `json:"partitions,omitempty"`
+	// Product is the only one that it selects. Default: any.
+	Product string `json:"product,omitempty"`
 }
 
 // SecretKey names one entry of a Secret.

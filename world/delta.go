@@ -22,6 +22,9 @@ type Delta struct {
 	Services []policies.ServiceName
 	// RoundTrips says that a measured round trip changed.
 	RoundTrips bool
+	// Accelerators says that what is known of a cluster's accelerators, or of what a pool holds of them, changed. No plan depends on
+	// that; pools of which other numbers of replicas fit than before stand in Pools.
+	Accelerators bool
 	// Refreshed says that the memory of judging changed somewhere: when things were last seen, streaks, causes. No
 	// plan depends on it, and where nothing else changed there is nothing to do; a quiet fleet that is probed many
 	// times a second changes only this and Time.
@@ -31,9 +34,9 @@ type Delta struct {
 }
 
 // Empty says that nothing changed at all.
-func (d Delta) Empty() bool { return !d.Time && !d.Refreshed && d.OnlyTime() }
+func (d Delta) Empty() bool { return !d.Time && !d.Refreshed && !d.Accelerators && d.OnlyTime() }
 
-// OnlyTime says that nothing changed but, perhaps, the time and what only the judging of health remembers.
+// OnlyTime says that nothing changed on which a plan depends but, perhaps, the time.
 func (d Delta) OnlyTime() bool {
 	return !d.Policies && !d.RoundTrips && len(d.Viewpoints) == 0 && len(d.Pools) == 0 && len(d.Services) == 0
 }
@@ -41,14 +44,15 @@ func (d Delta) OnlyTime() bool {
 // Merge is what two commits, one after the other, changed together.
 func (d Delta) Merge(later Delta) Delta {
 	return Delta{
-		Policies:   d.Policies || later.Policies,
-		Members:    d.Members || later.Members,
-		Viewpoints: union(d.Viewpoints, later.Viewpoints, cmp.Compare),
-		Pools:      union(d.Pools, later.Pools, PoolKey.Compare),
-		Services:   union(d.Services, later.Services, cmp.Compare),
-		RoundTrips: d.RoundTrips || later.RoundTrips,
-		Refreshed:  d.Refreshed || later.Refreshed,
-		Time:       d.Time || later.Time,
+		Policies:     d.Policies || later.Policies,
+		Members:      d.Members || later.Members,
+		Viewpoints:   union(d.Viewpoints, later.Viewpoints, cmp.Compare),
+		Pools:        union(d.Pools, later.Pools, PoolKey.Compare),
+		Services:     union(d.Services, later.Services, cmp.Compare),
+		RoundTrips:   d.RoundTrips || later.RoundTrips,
+		Accelerators: d.Accelerators || later.Accelerators,
+		Refreshed:    d.Refreshed || later.Refreshed,
+		Time:         d.Time || later.Time,
 	}
 }
 

@@ -31,6 +31,15 @@ type FoundEndpoint struct {
 	Zone      string
 }
 
+// AcceleratorsCounted replaces what is known of a cluster's accelerators, and of what its pools hold of them.
+type AcceleratorsCounted struct {
+	Cluster policies.ClusterName
+	// Accelerators is nil where nothing is known any more.
+	Accelerators *Accelerators
+	// Pools are those of the cluster of which it is known what they hold; of its others that is then not known.
+	Pools []PoolReplicas
+}
+
 // EndpointJudged replaces what is known of an endpoint's health.
 type EndpointJudged struct {
 	Endpoint EndpointKey
@@ -81,14 +90,15 @@ type SharesPublished struct {
 // TimeAdvanced moves the world's clock, so that what is only a matter of time (staleness, bounded movement) is planned.
 type TimeAdvanced struct{ Now time.Time }
 
-func (PoliciesLoaded) fact()    {}
-func (ViewpointSeen) fact()     {}
-func (PoolFound) fact()         {}
-func (EndpointJudged) fact()    {}
-func (EndpointMeasured) fact()  {}
-func (PoolServed) fact()        {}
-func (PoolSaid) fact()          {}
-func (DemandSeen) fact()        {}
-func (RoundTripMeasured) fact() {}
-func (SharesPublished) fact()   {}
-func (TimeAdvanced) fact()      {}
+func (PoliciesLoaded) fact()      {}
+func (ViewpointSeen) fact()       {}
+func (PoolFound) fact()           {}
+func (AcceleratorsCounted) fact() {}
+func (EndpointJudged) fact()      {}
+func (EndpointMeasured) fact()    {}
+func (PoolServed) fact()          {}
+func (PoolSaid) fact()            {}
+func (DemandSeen) fact()          {}
+func (RoundTripMeasured) fact()   {}
+func (SharesPublished) fact()     {}
+func (TimeAdvanced) fact()        {}

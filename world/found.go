@@ -23,7 +23,7 @@ func (c *commit) findPool(f PoolFound) {
 		return
 	}
 	before := c.next.pools[place]
-	pool := &Pool{Key: f.Pool, Found: true, Unprobed: before.Unprobed, Endpoints: make([]Endpoint, len(f.Endpoints))}
+	pool := &Pool{Key: f.Pool, Found: true, Unprobed: before.Unprobed, Replicas: before.Replicas, Endpoints: make([]Endpoint, len(f.Endpoints))}
 	for i, e := range f.Endpoints {
 		pool.Endpoints[i] = Endpoint{Address: e.Address, Condition: e.Condition, Zone: e.Zone}
 	}
@@ -34,10 +34,7 @@ func (c *commit) findPool(f PoolFound) {
 	if !before.Found || !slices.EqualFunc(before.Endpoints, pool.Endpoints, func(a, b Endpoint) bool { return a.Address == b.Address }) {
 		c.delta.Members = true
 	}
-	if !c.ownsPools {
-		c.next.pools, c.ownsPools = slices.Clone(c.next.pools), true
-	}
-	c.next.pools[place], c.ownedPools[pool] = pool, true
+	c.replacePool(place, pool)
 }
 
 // isRead says whether a pool is read from its cluster.

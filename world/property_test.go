@@ -23,6 +23,7 @@ var (
 		setOf("one", map[string]int{"chat@fra-1": 3, "chat@iad-1": 2, "embed@fra-1": 1}, "eu", "health"),
 		setOf("two", map[string]int{"chat@fra-1": 2, "embed@fra-1": 2}, "eu"),
 		setOf("three", map[string]int{"chat@iad-1": 4}),
+		readSet("four", "chat", false), readSet("five", "chat", true),
 	}
 )
 
@@ -37,7 +38,7 @@ func drawFact(t *rapid.T) world.Fact {
 	}
 	cluster := rapid.SampledFrom(someClusters).Draw(t, "cluster")
 	n := rapid.IntRange(0, 3).Draw(t, "n")
-	switch rapid.IntRange(0, 8).Draw(t, "kind") {
+	switch rapid.IntRange(0, 10).Draw(t, "kind") {
 	case 0:
 		return world.PoliciesLoaded{Set: rapid.SampledFrom(someSets).Draw(t, "set")}
 	case 1:
@@ -55,8 +56,27 @@ func drawFact(t *rapid.T) world.Fact {
 		return world.RoundTripMeasured{From: from, To: to, RTT: time.Duration(n), At: at}
 	case 7:
 		return world.SharesPublished{Key: key, Shares: []world.Share{{Cluster: cluster, Parts: uint32(n)}}, At: at}
+	case 8:
+		return world.AcceleratorsCounted{Cluster: cluster, Accelerators: drawAccelerators(n), Pools: []world.PoolReplicas{
+			{Service: rapid.SampledFrom(someServices).Draw(t, "counted"), Fit: int64(n), Holds: []world.Holding{{Product: "h100", Devices: at.Unix() % 3}}}}}
+	case 9:
+		f := world.PoolFound{Pool: e.Pool}
+		for i := range n {
+			f.Endpoints = append(f.Endpoints, world.FoundEndpoint{Address: endpoint(rapid.SampledFrom(somePools).Draw(t, "found"), i).Address})
+		}
+		slices.SortFunc(f.Endpoints, func(a, b world.FoundEndpoint) int { return a.Address.Compare(b.Address) })
+		f.Endpoints = slices.Compact(f.Endpoints)
+		return f
 	}
 	return world.TimeAdvanced{Now: at}
+}
+
+// drawAccelerators are those of a cluster with so many GPUs; none where nothing is known.
+func drawAccelerators(n int) *world.Accelerators {
+	if n == 0 {
+		return nil
+	}
+	return &world.Accelerators{Rows: []world.Accelerator{{Product: "h100", Total: int64(n), Free: int64(n)}}}
 }
 
 // Facts committed in batches give the world that the same facts give in one batch from the start; every world that was
@@ -98,8 +118,11 @@ func checkDelta(t *rapid.T, before, after *world.World, delta world.Delta) {
 	}
 	for _, p := range after.Pools() {
 		old := before.Pool(p.Key)
-		if old != p && !delta.Refreshed && !slices.Contains(delta.Pools, p.Key) {
+		if old != p && !delta.Refreshed && !delta.Accelerators && !slices.Contains(delta.Pools, p.Key) {
 			t.Fatalf("%s was replaced without a word in %+v", p.Key, delta)
+		}
+		if old.Replicas != p.Replicas && !delta.Accelerators {
+			t.Fatalf("%s holds something else without a word in %+v", p.Key, delta)
 		}
 		if planned(old) != planned(p) && !slices.Contains(delta.Pools, p.Key) {
 			t.Fatalf("%s changed and is not in %+v", p.Key, delta)
@@ -109,7 +132,7 @@ func checkDelta(t *rapid.T, before, after *world.World, delta world.Delta) {
 
 // planned is what a plan can depend on.
 func planned(p *world.Pool) string {
-	text := ""
+	text := fmt.Sprintln(p.Fit())
 	for _, e := range p.Endpoints {
 		text += fmt.Sprint(e.Health.Verdict, e.Load.Running, e.Load.At.IsZero(), " ")
 	}

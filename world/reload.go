@@ -19,11 +19,12 @@ func (c *commit) loadPolicies(set *policies.Set) {
 	c.next.places = placesOf(set)
 	c.next.pools = poolsOf(set, &before)
 	c.next.traffic = trafficOf(c.next, &before)
+	c.next.accelerators = acceleratorsOf(set, &before)
 	c.next.roundTrips = &RoundTrips{cloneMap(before.measured())}
 	maps.DeleteFunc(c.next.measured(), func(k regionPair, _ roundTrip) bool {
 		return !c.next.hasRegion(k.a) || !c.next.hasRegion(k.b)
 	})
-	c.ownsPools, c.ownsTraffic, c.ownsRoundTrips = true, true, true
+	c.ownsPools, c.ownsTraffic, c.ownsRoundTrips, c.ownsAccelerators = true, true, true, true
 	c.delta.Policies = true
 }
 
@@ -59,6 +60,9 @@ func poolOf(set *policies.Set, service policies.ServiceName, p policies.Pool, wo
 	}
 	if p.From != nil && before != nil && before.Found && world.readsFrom(key, p.From) {
 		pool.Found, pool.Endpoints = true, slices.Clone(before.Endpoints)
+		if countedBy(set, p.Cluster) {
+			pool.Replicas = before.Replicas
+		}
 	}
 	return pool.carryOver(before)
 }
@@ -75,7 +79,7 @@ func (p *Pool) carryOver(before *Pool) *Pool {
 			p.Endpoints[i].Health, p.Endpoints[i].Load = before.Endpoints[j].Health, before.Endpoints[j].Load
 		}
 	}
-	if p.Found == before.Found && p.Unprobed == before.Unprobed && slices.Equal(p.Endpoints, before.Endpoints) {
+	if p.Found == before.Found && p.Unprobed == before.Unprobed && p.Replicas == before.Replicas && slices.Equal(p.Endpoints, before.Endpoints) {
 		return before
 	}
 	return p

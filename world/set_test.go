@@ -116,7 +116,10 @@ func describe(w *world.World) string {
 	}
 	fmt.Fprintln(&b, "set", w.Policies().Hash, "viewpoints", w.Viewpoints())
 	for _, p := range w.Pools() {
-		fmt.Fprintln(&b, "pool", p.Key, p.ServedAt, p.Endpoints)
+		fmt.Fprintln(&b, "pool", p.Key, p.ServedAt, p.Endpoints, p.Replicas)
+	}
+	for _, c := range w.Policies().Clusters {
+		fmt.Fprintln(&b, "accelerators", c.Metadata.Name, w.Accelerators(c.Metadata.Name))
 	}
 	for _, s := range w.Policies().Services {
 		fmt.Fprintln(&b, "demand", w.DemandFor(s.Metadata.Name), "parts", w.DemandParts(s.Metadata.Name))

@@ -89,6 +89,8 @@ type Pool struct {
 	Unprobed bool
 	// Endpoints are sorted by address.
 	Endpoints []Endpoint
+	// Replicas is what the servers hold of accelerators, and how many more of them would fit; nil where that is not known.
+	Replicas *PoolReplicas
 	// Said is what the servers said of themselves in their responses.
 	Said PoolLoad
 	// ServedAt is when proxies last reported that the pool served requests well; zero when they never did.

@@ -18,6 +18,8 @@ type World struct {
 	traffic    []*Traffic  // sorted by service
 	roundTrips *RoundTrips
 	places     map[policies.RegionName]geo.Place
+	// accelerators are those of clusters that were counted.
+	accelerators map[policies.ClusterName]*Accelerators
 }
 
 // RoundTrips is what was measured between regions. It is immutable, and replaced when something in it changes.
@@ -68,6 +70,11 @@ func (w *World) Pool(key PoolKey) *Pool {
 		return nil
 	}
 	return w.pools[i]
+}
+
+// Accelerators is what a cluster has of accelerators; nil where that is not known.
+func (w *World) Accelerators(cluster policies.ClusterName) *Accelerators {
+	return w.accelerators[cluster]
 }
 
 // RoundTrips are all that were measured. While policies and this are the same pointers, RoundTrip answers the same.

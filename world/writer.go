@@ -49,9 +49,9 @@ type commit struct {
 	services map[policies.ServiceName]bool // for delta.Services
 
 	// What next does not share with the old world, and so may be written to.
-	ownsViewpoints, ownsPools, ownsTraffic, ownsRoundTrips bool
-	ownedPools                                             map[*Pool]bool
-	ownedTraffic                                           map[*Traffic]bool
+	ownsViewpoints, ownsPools, ownsTraffic, ownsRoundTrips, ownsAccelerators bool
+	ownedPools                                                               map[*Pool]bool
+	ownedTraffic                                                             map[*Traffic]bool
 }
 
 func begin(old *World) *commit {
@@ -70,6 +70,8 @@ func (c *commit) apply(f Fact) {
 		c.seeViewpoint(f.Viewpoint)
 	case PoolFound:
 		c.findPool(f)
+	case AcceleratorsCounted:
+		c.countAccelerators(f)
 	case EndpointJudged:
 		c.changeEndpoint(f.Endpoint, func(e *Endpoint) { e.Health = f.Health })
 	case EndpointMeasured:
@@ -156,12 +158,17 @@ func (c *commit) ownPool(place int) *Pool {
 	if p := c.next.pools[place]; c.ownedPools[p] {
 		return p
 	}
+	p := c.next.pools[place].clone()
+	c.replacePool(place, p)
+	return p
+}
+
+// replacePool puts a pool that may still be written to in the place of another.
+func (c *commit) replacePool(place int, p *Pool) {
 	if !c.ownsPools {
 		c.next.pools, c.ownsPools = slices.Clone(c.next.pools), true
 	}
-	p := c.next.pools[place].clone()
 	c.next.pools[place], c.ownedPools[p] = p, true
-	return p
 }
 
 func (c *commit) seeViewpoint(v Viewpoint) {

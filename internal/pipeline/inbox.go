@@ -28,6 +28,7 @@ type batch struct {
 	policies   *policies.Set
 	viewpoints map[world.ViewpointID]world.Viewpoint
 	pools      map[world.PoolKey]world.PoolFound
+	counts     map[policies.ClusterName]world.AcceleratorsCounted
 	facts      map[factKey]world.Fact
 	signals    map[signalKey]health.Signal
 	refusals   map[world.ViewpointID]Refusal
@@ -90,6 +91,13 @@ func (b *batch) addPool(f world.PoolFound) {
 	b.pools[f.Pool] = f
 }
 
+func (b *batch) addCount(f world.AcceleratorsCounted) {
+	if b.counts == nil {
+		b.counts = map[policies.ClusterName]world.AcceleratorsCounted{}
+	}
+	b.counts[f.Cluster] = f
+}
+
 func (b *batch) addRoundTrip(f world.RoundTripMeasured) {
 	if b.facts == nil {
 		b.facts = map[factKey]world.Fact{}
@@ -121,6 +129,9 @@ func (b *batch) orderedFacts(now time.Time) []world.Fact {
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(b.pools), world.PoolKey.Compare) {
 		facts = append(facts, b.pools[key])
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(b.counts)) {
+		facts = append(facts, b.counts[cluster])
 	}
 	keys := slices.SortedFunc(maps.Keys(b.facts), func(x, y factKey) int {
 		return strings.Compare(string(x.from)+"/"+string(x.to), string(y.from)+"/"+string(y.to))

@@ -102,6 +102,11 @@ func (p *Pipeline) Find(f world.PoolFound) {
 	p.inbox.put(time.Now(), func(b *batch) { b.addPool(f) })
 }
 
+// Count hands in what accelerators a cluster has, and what its pools hold of them.
+func (p *Pipeline) Count(f world.AcceleratorsCounted) {
+	p.inbox.put(time.Now(), func(b *batch) { b.addCount(f) })
+}
+
 // SeeRoundTrip hands in a measured round trip between regions.
 func (p *Pipeline) SeeRoundTrip(f world.RoundTripMeasured) {
 	p.inbox.put(time.Now(), func(b *batch) { b.addRoundTrip(f) })
@@ -164,6 +169,9 @@ func (p *Pipeline) cycle(b batch, now time.Time) {
 		delta.Policies = true
 	}
 	if !refused && !p.due(before, delta, now) {
+		if delta.Accelerators {
+			p.show(w)
+		}
 		return
 	}
 	c := Cycle{Since: b.since, Delta: delta, Planned: true}
@@ -193,6 +201,13 @@ func (p *Pipeline) commit(b batch, now time.Time) (*world.World, world.Delta) {
 	w, stated := p.writer.Commit(b.orderedFacts(now))
 	w, judged := p.writer.Commit(health.Judge(w, b.orderedSignals(), now))
 	return w, stated.Merge(judged)
+}
+
+// show puts a world into the picture that has the same plan as the one before.
+func (p *Pipeline) show(w *world.World) {
+	next := *p.State()
+	next.World = w
+	p.state.Store(&next)
 }
 
 // due says whether the plan has to be made anew: something but the time changed, or the plan asked for this time.
