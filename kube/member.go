@@ -23,6 +23,7 @@ type member struct {
 	reach   policies.Kubernetes
 	config  *Config
 	log     *slog.Logger
+	census  *census       // nil: accelerators are not counted
 	wake    chan struct{} // holds one token while something else is wanted
 
 	mu      sync.Mutex
@@ -36,8 +37,12 @@ type member struct {
 }
 
 func newMember(cluster policies.ClusterName, reach policies.Kubernetes, config *Config) *member {
-	return &member{cluster: cluster, reach: reach, config: config, log: config.Log.With("cluster", string(cluster)),
+	m := &member{cluster: cluster, reach: reach, config: config, log: config.Log.With("cluster", string(cluster)),
 		wake: make(chan struct{}, 1), failing: map[string]error{}}
+	if config.Counted != nil && reach.Accelerators.Counted() {
+		m.census = newCensus(reach.Accelerators)
+	}
+	return m
 }
 
 // want says which pools are to be read from which objects. What is known of those that are new is told at once.
@@ -66,6 +71,7 @@ func (m *member) poke() {
 
 // tell hands on which endpoints a pool has, if that is known. The caller holds mu.
 func (m *member) tell(key world.PoolKey) {
+	m.census.changed()
 	from := m.sources[key]
 	found, ok := m.pools.endpoints(objectOf(&from))
 	if from.Kind != policies.FromInferencePool {
@@ -103,6 +109,9 @@ func (m *member) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { m.age(ctx) })
+	if m.census != nil {
+		running.Go(func() { m.count(ctx) })
+	}
 	for steps := backoff; ctx.Err() == nil; {
 		a, err := readAccess(ctx, &m.reach, m.config.Own)
 		if err == nil {

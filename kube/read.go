@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	core "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -76,6 +77,9 @@ func (m *member) readings(c clients) []reading {
 	if pools {
 		all = append(all, m.readPools(c.dynamic))
 	}
+	if m.census != nil {
+		all = append(all, m.readAccelerators(c)...)
+	}
 	return all
 }
 
@@ -130,6 +134,12 @@ func (m *member) keepSlice(s *discovery.EndpointSlice) (touched []object) {
 func slimSlice(s *discovery.EndpointSlice) {
 	s.ManagedFields, s.Annotations = nil, nil
 	for i := range s.Endpoints {
-		s.Endpoints[i].TargetRef, s.Endpoints[i].NodeName, s.Endpoints[i].DeprecatedTopology = nil, nil, nil
+		e := &s.Endpoints[i]
+		e.NodeName, e.DeprecatedTopology = nil, nil
+		if pod := podBehind(e); pod != "" {
+			e.TargetRef = &core.ObjectReference{Kind: "Pod", Name: pod}
+		} else {
+			e.TargetRef = nil
+		}
 	}
 }

@@ -43,6 +43,7 @@ type sliceEndpoint struct {
 	address   netip.Addr
 	condition world.Condition
 	zone      unique.Handle[string]
+	pod       string // in the slice's namespace; empty where it is something else
 }
 
 // sliceOf keeps what counts of an EndpointSlice; ok is false where it can't hold endpoints of a pool in this cluster. A slice of
@@ -83,7 +84,15 @@ func endpointOf(e *discovery.Endpoint) (kept sliceEndpoint, ok bool) {
 	if err != nil {
 		return sliceEndpoint{}, false
 	}
-	return sliceEndpoint{address.Unmap(), conditionOf(e.Conditions), unique.Make(valueOf(e.Zone))}, true
+	return sliceEndpoint{address.Unmap(), conditionOf(e.Conditions), unique.Make(valueOf(e.Zone)), podBehind(e)}, true
+}
+
+// podBehind is the pod that an endpoint is of; empty where that is not said, or it is of something else.
+func podBehind(e *discovery.Endpoint) string {
+	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
+		return ""
+	}
+	return e.TargetRef.Name
 }
 
 // conditionOf reads an endpoint's conditions. A condition that is left out means what the API says of it: ready and serving are

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -19,6 +20,11 @@ type Config struct {
 	// Found is told which endpoints a pool has, whenever they may be others, from the goroutines of member clusters. It must not
 	// block. Required.
 	Found func(world.PoolFound)
+	// Counted is told what accelerators a cluster has, and what its pools hold of them, whenever that may be different. It must not block.
+	// Nil: nothing is counted.
+	Counted func(world.AcceleratorsCounted)
+	// Recount is how much time there is between two counts of a cluster at least. Default 1s.
+	Recount time.Duration
 	// Own is the cluster in which the control plane runs, where Secrets with kubeconfigs are. Nil: it runs in none.
 	Own kubernetes.Interface
 	// Heartbeat is how often each API server is asked whether it lives. Default 2s.
@@ -60,6 +66,7 @@ func New(config Config) (*Watcher, error) {
 	config.Heartbeat = cmp.Or(config.Heartbeat, 2*time.Second)
 	config.Patience = cmp.Or(config.Patience, 5*time.Second)
 	config.Reread = cmp.Or(config.Reread, 5*time.Second)
+	config.Recount = cmp.Or(config.Recount, time.Second)
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
@@ -99,7 +106,7 @@ func (w *Watcher) reconcile(ctx context.Context) {
 	sources := sourcesOf(w.set)
 	for name, r := range w.members {
 		c, ok := w.set.Cluster(name)
-		if ok && c.Spec.Kubernetes != nil && sameReach(c.Spec.Kubernetes, &r.reach) {
+		if ok && c.Spec.Kubernetes != nil && reflect.DeepEqual(c.Spec.Kubernetes, &r.reach) {
 			continue
 		}
 		r.want(nil) // so that it tells nothing any more
@@ -125,15 +132,6 @@ func (w *Watcher) start(ctx context.Context, c *policies.Cluster) *running {
 	r := &running{newMember(c.Metadata.Name, *c.Spec.Kubernetes, &w.config), cancel}
 	w.goroutines.Go(func() { r.run(ctx) })
 	return r
-}
-
-// sameReach says whether two clusters are reached alike.
-func sameReach(a, b *policies.Kubernetes) bool {
-	x, y := *a, *b
-	if x.Secret != nil && y.Secret != nil && *x.Secret == *y.Secret {
-		x.Secret, y.Secret = nil, nil
-	}
-	return x == y
 }
 
 // sourcesOf are the pools of a set that are read from their clusters.
