@@ -13,6 +13,7 @@ type deciding struct {
 	class   *class
 	ranked  []candidate
 	serving []int    // places in ranked
+	growing []bool   // by pool
 	target  []uint32 // by pool
 	shares  []uint32 // by pool
 
@@ -25,7 +26,7 @@ type deciding struct {
 func (p *planner) decide(key int, shares []uint32) []Choice {
 	d := &p.deciding
 	d.q, d.class, d.ranked, d.serving = p.q, p.q.classes[key%len(p.q.classes)], p.ranked(key), p.serving[key]
-	d.target, d.shares = p.row(key), shares
+	d.target, d.shares, d.growing = p.row(key), shares, p.growing
 	d.places, d.choices, d.reasons = d.places[:0], d.choices[:0], d.reasons[:0]
 	for i := range d.ranked {
 		d.places = append(d.places, i)
@@ -107,6 +108,9 @@ func (d *deciding) whyServing(i int) {
 	} else if d.target[c.pool] > 0 && c.grade.usable() {
 		d.because(Reason{Code: d.firstBecause(i), RTT: c.rtt})
 		d.passedOver(i)
+	}
+	if d.growing[c.pool] && d.target[c.pool] > 0 {
+		d.because(Reason{Code: Growing, RTT: c.rtt})
 	}
 	if d.shares[c.pool] != d.target[c.pool] {
 		d.because(Reason{Code: Moving, RTT: c.rtt})

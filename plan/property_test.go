@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -38,6 +39,7 @@ func drawSet(t *rapid.T) *policies.Set {
 		}
 		set.Services = append(set.Services, service(fmt.Sprintf("s%d", i), i, rapid.IntRange(1, 2).Draw(t, "endpoints"), in))
 	}
+	drawSources(t, set)
 	for i := range rapid.IntRange(0, 4).Draw(t, "rules") {
 		set.Residencies = append(set.Residencies, drawRule(t, fmt.Sprintf("rule%d", i), set))
 	}
@@ -46,6 +48,23 @@ func drawSet(t *rapid.T) *policies.Set {
 	}
 	set.Gateways = []policies.Gateway{gatewayEverywhere(rapid.Bool().Draw(t, "east-west"))}
 	return set
+}
+
+// drawSources has some pools be read from their clusters, from nowhere at first.
+func drawSources(t *rapid.T, set *policies.Set) {
+	for i := range set.Clusters {
+		if rapid.Bool().Draw(t, "read") {
+			set.Clusters[i].Spec.Kubernetes = &policies.Kubernetes{Kubeconfig: "/" + string(set.Clusters[i].Metadata.Name)}
+		}
+	}
+	for i := range set.Services {
+		for j := range set.Services[i].Spec.Pools {
+			p := &set.Services[i].Spec.Pools[j]
+			if c, _ := set.Cluster(p.Cluster); c.Spec.Kubernetes != nil {
+				p.From, p.Endpoints = &policies.PoolSource{Kind: policies.FromService, Namespace: "models", Name: string(set.Services[i].Metadata.Name)}, nil
+			}
+		}
+	}
 }
 
 func drawRule(t *rapid.T, name string, set *policies.Set) policies.Residency {
@@ -95,7 +114,7 @@ func (h *history) facts(most int) []world.Fact {
 }
 
 func (h *history) fact() world.Fact {
-	switch rapid.IntRange(0, 6).Draw(h.T, "kind of fact") {
+	switch rapid.IntRange(0, 8).Draw(h.T, "kind of fact") {
 	case 0:
 		return world.EndpointJudged{Endpoint: h.endpoint(), Health: world.Health{Verdict: rapid.SampledFrom([]world.Verdict{world.Healthy, world.Healthy, world.Unhealthy, world.Unknown}).Draw(h.T, "verdict")}}
 	case 1:
@@ -110,6 +129,17 @@ func (h *history) fact() world.Fact {
 	case 5:
 		h.now = h.now.Add(time.Duration(rapid.SampledFrom([]int{10, 300, 500, 1000, 60_000}).Draw(h.T, "passes")) * time.Millisecond)
 		return world.TimeAdvanced{Now: h.now}
+	case 6:
+		f := world.PoolFound{Pool: h.endpoint().Pool}
+		for i := range rapid.IntRange(0, 3).Draw(h.T, "found") {
+			f.Endpoints = append(f.Endpoints, world.FoundEndpoint{
+				Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80), Condition: rapid.SampledFrom([]world.Condition{world.Ready, world.Unready}).Draw(h.T, "condition")})
+		}
+		return f
+	case 7:
+		fit := rapid.SampledFrom([]int64{0, 1, 3, 1 << 40}).Draw(h.T, "fit")
+		pool := h.endpoint().Pool
+		return world.AcceleratorsCounted{Cluster: pool.Cluster, Accelerators: &world.Accelerators{}, Pools: []world.PoolReplicas{{Service: pool.Service, Fit: fit}}}
 	}
 	return world.ViewpointSeen{Viewpoint: viewpointOf(rapid.SampledFrom(h.set.Clusters).Draw(h.T, "viewpoint"))}
 }
@@ -120,7 +150,11 @@ func (h *history) endpoint() world.EndpointKey {
 		return world.EndpointKey{}
 	}
 	p := rapid.SampledFrom(s.Spec.Pools).Draw(h.T, "pool")
-	return world.EndpointKey{Pool: world.PoolKey{Service: s.Metadata.Name, Cluster: p.Cluster}, Address: rapid.SampledFrom(p.Endpoints).Draw(h.T, "endpoint").AddrPort()}
+	key := world.EndpointKey{Pool: world.PoolKey{Service: s.Metadata.Name, Cluster: p.Cluster}, Address: netip.MustParseAddrPort("10.0.0.0:80")}
+	if len(p.Endpoints) > 0 {
+		key.Address = rapid.SampledFrom(p.Endpoints).Draw(h.T, "endpoint").AddrPort()
+	}
+	return key
 }
 
 func (h *history) key() world.DemandKey {

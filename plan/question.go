@@ -35,6 +35,8 @@ type pool struct {
 	total, healthy, slots int
 	// capacity is how much of our demand may be planned for, in units.
 	capacity int64
+	// growth is how much more that would be with the replicas that fit and are not there, in units.
+	growth int64
 }
 
 // grade says how well a pool can serve, best first.
@@ -158,13 +160,25 @@ func (q *question) measure(pools []*world.Pool, capacity policies.Capacity) (run
 	for _, p := range pools {
 		h := p.Headroom(capacity)
 		cluster, _ := q.terrain.find(p.Key.Cluster)
-		q.pools = append(q.pools, pool{
+		now := pool{
 			cluster: cluster, grade: gradeOf(h, q.terrain.clusters[cluster].drain),
 			total: h.Total, healthy: h.Healthy, slots: h.Slots,
-		})
+		}
+		if now.grade == fit {
+			now.growth = q.planned(min(p.Fit(), mostReplicas) * int64(capacity.SlotsPerEndpoint))
+		}
+		q.pools = append(q.pools, now)
 		running = append(running, int64(h.Running)*unit)
 	}
 	return running
+}
+
+// mostReplicas bounds how many more replicas are counted on, so that sums can't overflow.
+const mostReplicas = 1 << 20
+
+// planned is the part of some slots that may be planned for, in units.
+func (q *question) planned(slots int64) int64 {
+	return min(max(0, slots)*unit*int64(q.traffic.Spill.TargetUtilization)/100, flow.MaxCapacity)
 }
 
 // leaveRoom sets each pool's capacity: the planned part of its slots, less what others than we keep busy there.
@@ -193,7 +207,7 @@ func (q *question) leaveRoom(excess []int64, parts []part) {
 	}
 	for i := range q.pools {
 		p := &q.pools[i]
-		p.capacity = int64(p.slots) * unit * int64(q.traffic.Spill.TargetUtilization) / 100
+		p.capacity = q.planned(int64(p.slots))
 		if foreign > 0 && beyond > 0 {
 			p.capacity -= coarse(int64(float64(excess[i])*foreign/float64(beyond)), p.slots)
 		}

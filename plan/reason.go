@@ -15,6 +15,8 @@ const (
 	Nearest Code = "nearest"
 	// Spill: nearer clusters have no headroom left for this part of the demand.
 	Spill Code = "spill"
+	// Growing: takes demand that no cluster has room for, as there are free accelerators for more replicas.
+	Growing Code = "growing"
 	// Failover: stands by for when those before it fail or are full.
 	Failover Code = "failover"
 	// Preferred: the Traffic policy names the region before nearer ones.

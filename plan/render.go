@@ -16,6 +16,8 @@ func (r Reason) String() string {
 		return "is the nearest that can serve, " + away(r.RTT)
 	case Spill:
 		return fmt.Sprintf("takes what %s has no room for (%d slots), %s", r.Cluster, r.Slots, away(r.RTT))
+	case Growing:
+		return "takes what has no room anywhere, as more replicas would fit there, " + away(r.RTT)
 	case Failover:
 		return "stands by for failover, " + away(r.RTT)
 	case Preferred:

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,6 +28,8 @@ var update = flag.Bool("update", false, "rewrite the results in testdata")
 //	healthy SERVICE CLUSTER N [unknown]    N endpoints of a pool are healthy, the rest is not, or unknown
 //	healthy all                            every endpoint is healthy
 //	load SERVICE CLUSTER RUNNING           a pool's first endpoint says how many requests it runs, the others none
+//	find SERVICE CLUSTER ADDRESS...        the endpoints of a pool that is read from its cluster
+//	fits SERVICE CLUSTER N                 accelerators for N more replicas are free in a cluster
 //	demand CLUSTER SERVICE CLASS N         N requests are in flight from a cluster's gateway
 //	rtt REGION REGION DURATION             a round trip is measured
 //	policies FILE                          another policy file of the archive is in force
@@ -90,6 +93,11 @@ func (s *story) command(line string) {
 		s.healthy(word[1:])
 	case "load":
 		s.load(policies.ServiceName(word[1]), policies.ClusterName(word[2]), int(s.number(word[3])), 0)
+	case "find":
+		s.find(poolOf(word), word[3:])
+	case "fits":
+		s.commit(world.AcceleratorsCounted{Cluster: policies.ClusterName(word[2]), Accelerators: &world.Accelerators{},
+			Pools: []world.PoolReplicas{{Service: policies.ServiceName(word[1]), Fit: int64(s.number(word[3]))}}})
 	case "demand":
 		s.want(s.viewpointOf(word[1]), policies.ServiceName(word[2]), world.ClassID(word[3]), s.number(word[4]))
 	case "rtt":
@@ -111,6 +119,19 @@ func (s *story) command(line string) {
 	default:
 		s.t.Fatalf("no such command: %s", line)
 	}
+}
+
+// poolOf is the pool that the second and third word of a command name.
+func poolOf(word []string) world.PoolKey {
+	return world.PoolKey{Service: policies.ServiceName(word[1]), Cluster: policies.ClusterName(word[2])}
+}
+
+func (s *story) find(pool world.PoolKey, addresses []string) {
+	f := world.PoolFound{Pool: pool}
+	for _, a := range addresses {
+		f.Endpoints = append(f.Endpoints, world.FoundEndpoint{Address: netip.MustParseAddrPort(a), Condition: world.Ready})
+	}
+	s.commit(f)
 }
 
 func (s *story) number(text string) float64 {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/meridian-mesh/meridian/plan/flow"
@@ -25,6 +26,8 @@ type planner struct {
 	weights  []int64
 	arcs     []arcOf
 	left     []int64  // capacity that no demand is planned for yet, by pool
+	growing  []bool   // by pool: demand is planned for that only replicas which are not there yet could serve
+	growth   []arcOf  // from pools to the sink, for such demand
 	shares   []uint32 // of the key under way, by pool
 	deciding deciding
 }
@@ -61,6 +64,8 @@ func (p *planner) prepare(q *question) {
 	p.target = slices.Grow(p.target[:0], len(p.candidates))[:len(p.candidates)]
 	clear(p.target)
 	p.shares = slices.Grow(p.shares[:0], len(q.pools))[:len(q.pools)]
+	p.growing = slices.Grow(p.growing[:0], len(q.pools))[:len(q.pools)]
+	clear(p.growing)
 	p.left = p.left[:0]
 	for i := range q.pools {
 		p.left = append(p.left, q.pools[i].capacity)
@@ -94,9 +99,10 @@ func servable(ranked []candidate, into []int) []int {
 // aim sets the targets of all keys: where their demand should go, were it free to move at once.
 //
 // Demand goes to the nearest while all of it fits there. Where it does not, one minimum-cost flow over all keys at
-// once says who moves on, and where to. What fits nowhere is spread over the pools permitted to it in proportion to
-// their slots: each is equally overloaded then, and none outside the boundary is touched. A key without demand goes
-// to the nearest that has room left.
+// once says who moves on, and where to. What fits nowhere goes where there are accelerators for more replicas, which
+// autoscalers add where demand is. What exceeds that too is spread over the pools permitted to it in proportion to the slots
+// that they have or could have: each is equally overloaded then, and none outside the boundary is touched. A key without
+// demand goes to the nearest that has room left.
 func (p *planner) aim() {
 	if !p.nearestSuffices() {
 		p.spill()
@@ -129,6 +135,9 @@ func (p *planner) spill() {
 		p.left[i] = p.q.pools[i].capacity
 	}
 	carried := p.solve() == nil
+	for _, g := range p.growth {
+		p.growing[g.pool] = carried && p.graph.Flow(g.arc) > 0
+	}
 	arcs := p.arcs
 	for key, demand := range p.q.demand {
 		if demand == 0 || len(p.serving[key]) == 0 {
@@ -152,7 +161,7 @@ func (p *planner) spill() {
 // solve builds the network source -> keys -> pools -> sink and solves it. An error can only mean that numbers are
 // beyond what pools and demand can be.
 func (p *planner) solve() error {
-	p.arcs = p.arcs[:0]
+	p.arcs, p.growth = p.arcs[:0], p.growth[:0]
 	keys, pools := p.keys(), len(p.q.pools)
 	sink := keys + pools + 1
 	err := p.graph.Reset(sink + 1)
@@ -173,28 +182,36 @@ func (p *planner) solve() error {
 	}
 	for i := range p.q.pools {
 		add(1+keys+i, sink, p.q.pools[i].capacity, 0)
+		if growth := p.q.pools[i].growth; growth > 0 {
+			p.growth = append(p.growth, arcOf{-1, i, add(1+keys+i, sink, growth, flow.MaxCost)}) // dearer than any distance
+		}
 	}
 	if err != nil {
 		return err
 	}
-	_, err = p.graph.Solve(0, sink)
+	if _, err = p.graph.Solve(0, sink); errors.Is(err, flow.ErrOverflow) {
+		return nil // only what it costs can't be said
+	}
 	return err
 }
 
-// spread adds demand that fits nowhere to the weights, in proportion to slots.
+// potential is what a pool has or could have, in thousandths of a slot.
+func (p *pool) potential() int64 { return int64(p.slots)*unit + p.growth }
+
+// spread adds demand that fits nowhere to the weights, in proportion to what pools have or could have.
 func (p *planner) spread(key int, unmet int64) {
 	ranked := p.ranked(key)
-	var slots int64
+	var potential int64
 	for _, i := range p.serving[key] {
-		slots += int64(p.q.pools[ranked[i].pool].slots)
+		potential += p.q.pools[ranked[i].pool].potential()
 	}
-	if slots == 0 {
+	if potential == 0 {
 		p.weights[ranked[p.serving[key][0]].pool] += unmet
 		return
 	}
 	for _, i := range p.serving[key] {
 		pool := ranked[i].pool
-		p.weights[pool] += int64(float64(unmet) * float64(p.q.pools[pool].slots) / float64(slots))
+		p.weights[pool] += int64(float64(unmet) * float64(p.q.pools[pool].potential()) / float64(potential))
 	}
 }
 
