@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/meridian-mesh/meridian/internal/controlplane"
 	"github.com/meridian-mesh/meridian/kube"
+	"github.com/meridian-mesh/meridian/world"
 	"github.com/meridian-mesh/meridian/xds/serve"
 )
 
@@ -123,8 +125,33 @@ func statusTable(w io.Writer, s controlplane.Status) {
 			fmt.Fprintf(w, "  %s\n", p)
 		}
 	}
-	fmt.Fprintln(w, "\nSERVICE\tCLUSTER\tREGION\tHEALTHY\tFREE SLOTS")
+	acceleratorTable(w, s.Accelerators)
+	fmt.Fprintln(w, "\nSERVICE\tCLUSTER\tREGION\tHEALTHY\tFREE SLOTS\tREPLICAS THAT FIT")
 	for _, p := range s.Pools {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d\t%d/%d\n", p.Service, p.Cluster, p.Region, p.Healthy, p.Endpoints, p.Free, p.Slots)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d\t%d/%d\t%s\n", p.Service, p.Cluster, p.Region, p.Healthy, p.Endpoints, p.Free, p.Slots, fitOf(p.Replicas))
+	}
+}
+
+// fitOf is how many more replicas of a pool's servers would fit, where that is known.
+func fitOf(r *world.PoolReplicas) string {
+	if r == nil {
+		return "-"
+	}
+	return strconv.FormatInt(r.Fit, 10)
+}
+
+// acceleratorTable shows what clusters have of accelerators, and what waits for some.
+func acceleratorTable(w io.Writer, all []controlplane.AcceleratorStatus) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nCLUSTER\tACCELERATOR\tCLASS\tFREE\tPENDING\tUSED\tBARRED")
+	for _, a := range all {
+		for _, r := range a.Rows {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d\t%d\t%d\t%d\n", a.Cluster, r.Product, r.Class, r.Free, r.Total, r.Pending, r.Used, r.Barred)
+		}
+		for _, d := range a.Waiting {
+			fmt.Fprintf(w, "  %d pods wait for %d of %s, which are free nowhere that they may run\n", d.Pods, d.Devices, d.Resource)
+		}
 	}
 }

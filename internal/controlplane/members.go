@@ -12,7 +12,7 @@ func (p *Plane) newKube() (*kube.Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kube.New(kube.Config{Found: p.pipeline.Find, Own: own, Log: p.log})
+	return kube.New(kube.Config{Found: p.pipeline.Find, Counted: p.pipeline.Count, Own: own, Log: p.log})
 }
 
 // seed tells the pipeline which endpoints pools had when the control plane ended, as far as they are read from clusters: until

@@ -108,6 +108,8 @@ var (
 	behindDesc    = describe("meridian_state_behind", "1 while something that is published is not in the state folder.")
 	heardDesc     = describe("meridian_cluster_heard_timestamp_seconds", "When a member cluster's API server last answered.", "cluster")
 	troubledDesc  = describe("meridian_cluster_problems", "Things of a member cluster that can't be read now.", "cluster")
+	devicesDesc   = describe("meridian_cluster_accelerators", "Accelerators of a cluster by state: used, pending, free, and barred ones on nodes that don't count.", "cluster", "product", "class", "resource", "state")
+	fitDesc       = describe("meridian_pool_replicas_fit", "Replicas of a pool's servers that would find free accelerators, beyond those that are there.", "service", "cluster")
 	refusedDesc   = describe("meridian_viewpoints_refused", "Viewpoints whose newest configuration verify holds back.")
 )
 
@@ -117,7 +119,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe sends the descriptions of what Collect sends.
 func (g gauges) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{proxiesDesc, endpointsDesc, slotsDesc, freeDesc, probesDesc, scrapesDesc, geoDesc, refusedDesc, pendingDesc, heldDesc, staleDesc, behindDesc, heardDesc, troubledDesc} {
+	for _, d := range []*prometheus.Desc{proxiesDesc, endpointsDesc, slotsDesc, freeDesc, probesDesc, scrapesDesc, geoDesc, refusedDesc, pendingDesc, heldDesc, staleDesc, behindDesc, heardDesc, troubledDesc, devicesDesc, fitDesc} {
 		out <- d
 	}
 }
@@ -152,6 +154,7 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 	for _, pool := range state.World.Pools() {
 		g.pool(gauge, state.World, pool)
 	}
+	g.accelerators(gauge, state.World)
 	g.clusters(out)
 	probes, scrapes, lookups := g.plane.prober.Stats(), g.plane.scraper.Stats(), g.plane.geo.Stats()
 	counter(probesDesc, probes.Succeeded, "success")
@@ -174,6 +177,25 @@ func (g gauges) clusters(out chan<- prometheus.Metric) {
 	}
 }
 
+// accelerators are those of clusters in which they were counted. Rows that differ only in how many share a device are one series.
+func (g gauges) accelerators(gauge func(*prometheus.Desc, int, ...string), w *world.World) {
+	if w.Policies() == nil {
+		return
+	}
+	type series struct{ cluster, product, class, resource, state string }
+	sums := map[series]int64{}
+	for _, a := range acceleratorsIn(w) {
+		for _, r := range a.Rows {
+			for state, n := range map[string]int64{"used": r.Used, "pending": r.Pending, "free": r.Free, "barred": r.Barred} {
+				sums[series{string(a.Cluster), r.Product, string(r.Class), r.Resource, state}] += n
+			}
+		}
+	}
+	for s, n := range sums {
+		gauge(devicesDesc, int(n), s.cluster, s.product, s.class, s.resource, s.state)
+	}
+}
+
 func (g gauges) pool(gauge func(*prometheus.Desc, int, ...string), w *world.World, pool *world.Pool) {
 	service, ok := w.Policies().Service(pool.Key.Service)
 	if !ok {
@@ -186,4 +208,7 @@ func (g gauges) pool(gauge func(*prometheus.Desc, int, ...string), w *world.Worl
 	gauge(endpointsDesc, h.Total-h.Healthy-h.Unknown, append(labels, "unhealthy")...)
 	gauge(slotsDesc, h.Slots, labels...)
 	gauge(freeDesc, h.Free, labels...)
+	if pool.Replicas != nil {
+		gauge(fitDesc, int(pool.Replicas.Fit), labels...)
+	}
 }

@@ -22,8 +22,10 @@ type Status struct {
 	Quarantined []QuarantineStatus `json:"quarantined,omitempty"`
 	// Clusters are those that are read from their API servers.
 	Clusters []kube.ClusterStatus `json:"clusters,omitempty"`
-	Pools    []PoolStatus         `json:"pools"`
-	Since    time.Time            `json:"since"`
+	// Accelerators are those of the clusters in which they were counted, sorted by cluster.
+	Accelerators []AcceleratorStatus `json:"accelerators,omitempty"`
+	Pools        []PoolStatus        `json:"pools"`
+	Since        time.Time           `json:"since"`
 }
 
 // PolicyStatus is the policy set in force, and why the folder's content is not, where it is not.
@@ -69,6 +71,25 @@ type PoolStatus struct {
 	Unknown   int                  `json:"unknown"`
 	Slots     int                  `json:"slots"`
 	Free      int                  `json:"free"`
+	// Replicas is what the servers hold of accelerators, and how many more of them would fit; left out where that is not known.
+	Replicas *world.PoolReplicas `json:"replicas,omitempty"`
+}
+
+// AcceleratorStatus is what a cluster has of accelerators.
+type AcceleratorStatus struct {
+	Cluster policies.ClusterName `json:"cluster"`
+	world.Accelerators
+}
+
+// acceleratorsIn are those of all clusters in which they were counted.
+func acceleratorsIn(w *world.World) (all []AcceleratorStatus) {
+	for i := range w.Policies().Clusters {
+		cluster := w.Policies().Clusters[i].Metadata.Name
+		if a := w.Accelerators(cluster); a != nil {
+			all = append(all, AcceleratorStatus{cluster, *a})
+		}
+	}
+	return all
 }
 
 // Status is the picture of now.
@@ -77,6 +98,7 @@ func (p *Plane) Status() Status {
 	out := Status{Proxies: p.Proxies(), Stale: p.stale(), Clusters: p.kube.Status(), Pools: []PoolStatus{}, Since: p.started}
 	if set := state.World.Policies(); set != nil {
 		out.Policies.Hash, out.Policies.Loaded = set.Hash, folder.Loaded
+		out.Accelerators = acceleratorsIn(state.World)
 	}
 	if folder.Err != nil {
 		out.Policies.Error = folder.Err.Error()
@@ -98,7 +120,7 @@ func (p *Plane) Status() Status {
 		}
 		h := pool.Headroom(service.Spec.Capacity)
 		region, _ := state.World.RegionOf(pool.Key.Cluster)
-		out.Pools = append(out.Pools, PoolStatus{pool.Key.Service, pool.Key.Cluster, region, h.Total, h.Healthy, h.Unknown, h.Slots, h.Free})
+		out.Pools = append(out.Pools, PoolStatus{pool.Key.Service, pool.Key.Cluster, region, h.Total, h.Healthy, h.Unknown, h.Slots, h.Free, pool.Replicas})
 	}
 	return out
 }

@@ -5,17 +5,19 @@ import (
 
 	"github.com/meridian-mesh/meridian/internal/testbed/load"
 	"github.com/meridian-mesh/meridian/internal/testbed/mesh"
+	"github.com/meridian-mesh/meridian/internal/testbed/modelserver"
 	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/world"
 )
 
 // startKubernetes starts a mesh in which each cluster has an API server that lists its servers.
-func startKubernetes(t *testing.T) *mesh.Mesh {
+func startKubernetes(t *testing.T, config mesh.Config) *mesh.Mesh {
 	t.Helper()
 	if !isolated {
 		t.Skip("SKIPPED: Kubernetes lists no loopback addresses, and others can't be had here")
 	}
-	return start(t, mesh.Config{Clusters: three(), Kubernetes: true})
+	config.Clusters, config.Kubernetes = three(), true
+	return start(t, config)
 }
 
 // awaitServers waits until a cluster's pool has servers in such conditions, in the order of their addresses.
@@ -49,7 +51,7 @@ func take(observed <-chan load.Result, n int) (last load.Result) {
 // A pod that turns unready, terminates, is deleted or added costs no request, and all of a cluster's pods going sends its traffic to
 // the next nearest.
 func TestPodsComeAndGoWithoutAFailedRequest(t *testing.T) {
-	m := startKubernetes(t)
+	m := startKubernetes(t, mesh.Config{})
 	fra := m.Member("fra-1")
 	r := underLoad(t, fra, american, 200, func(observed <-chan load.Result) {
 		await(t, observed, "fra-1", 100)
@@ -93,7 +95,7 @@ func TestPodsComeAndGoWithoutAFailedRequest(t *testing.T) {
 
 // Every API server is killed, and requests go on. What changes while one is away is known once it is back.
 func TestAPIServersMayAllDie(t *testing.T) {
-	m := startKubernetes(t)
+	m := startKubernetes(t, mesh.Config{})
 	fra := m.Member("fra-1")
 	r := underLoad(t, fra, american, 200, func(observed <-chan load.Result) {
 		await(t, observed, "fra-1", 100)
@@ -120,6 +122,52 @@ func TestAPIServersMayAllDie(t *testing.T) {
 		}
 		awaitServers(t, m, "fra-1", world.Ready)
 		await(t, observed, "fra-1", 100)
+	})
+	wantNoneFailed(t, r)
+}
+
+// shareOf is the part of a cluster's own requests that a cluster gets, in hundredths.
+func shareOf(t *testing.T, m *mesh.Mesh, from, to string) float64 {
+	t.Helper()
+	state := m.Plane().State()
+	region, _ := state.World.RegionOf(policies.ClusterName(from))
+	viewpoint := world.Viewpoint{Role: policies.RoleGateway, Region: region, Cluster: policies.ClusterName(from)}
+	d, ok := state.Plan.Find(viewpoint.ID(), mesh.ServiceName, world.AnyClass)
+	if !ok {
+		t.Fatalf("nothing is planned for %s", from)
+	}
+	c, ok := d.Choice(policies.ClusterName(to))
+	if !ok {
+		t.Fatalf("%s has no pool", to)
+	}
+	return float64(c.Share) / 100
+}
+
+// Where every cluster has all that may be planned for, the rest goes where GPUs are free, until the nodes that have them are cordoned.
+func TestWhatFitsNowhereGoesWhereGPUsAreFree(t *testing.T) {
+	m := startKubernetes(t, mesh.Config{
+		Service:  "{models: [llama], capacity: {slotsPerEndpoint: 10}}",
+		Policies: "---\napiVersion: meridian.dev/v1alpha1\nkind: Traffic\nmetadata: {name: eager}\nspec: {services: [llama], spill: {targetUtilization: 50, maxShiftPerSecond: 100}}\n",
+		Server:   modelserver.Config{OutputTokens: 25},
+	})
+	iad := m.Member("iad-1")
+	until := func(what string, holds func(iad float64) bool) {
+		t.Helper()
+		if err := m.Until(t.Context(), what, func() bool { return holds(shareOf(t, m, "fra-1", "iad-1")) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := underLoad(t, m.Member("fra-1"), american, 150, func(observed <-chan load.Result) { // about 40 at a time, and 30 may be planned for
+		until("all clusters have the same part", func(iad float64) bool { return iad >= 25 && iad <= 40 })
+		if err := iad.SetNode(t.Context(), mesh.Node{Name: "spare", GPUs: 8}); err != nil {
+			t.Fatal(err)
+		}
+		until("what does not fit goes where a node is free", func(iad float64) bool { return iad >= 45 })
+		take(observed, 200)
+		if err := iad.SetNode(t.Context(), mesh.Node{Name: "spare", GPUs: 8, Cordoned: true}); err != nil {
+			t.Fatal(err)
+		}
+		until("the node is cordoned", func(iad float64) bool { return iad <= 40 })
 	})
 	wantNoneFailed(t, r)
 }
