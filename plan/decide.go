@@ -102,7 +102,10 @@ func (d *deciding) whyServing(i int) {
 	if c.grade != fit {
 		d.because(d.condition(i))
 	}
-	if len(d.serving) > 0 && i != d.serving[0] && d.target[c.pool] > 0 {
+	if !slices.Contains(d.serving, i) {
+		return // it is being left
+	}
+	if i != d.serving[0] && d.target[c.pool] > 0 {
 		full := d.serving[0]
 		d.because(Reason{Code: Spill, RTT: c.rtt, Cluster: d.clusterOf(full), Slots: d.q.pools[d.ranked[full].pool].slots})
 	} else if d.target[c.pool] > 0 && c.grade.usable() {

@@ -32,16 +32,18 @@ type motion struct {
 // settle moves the shares of a key. Where they stay although the target is another, the target is dropped: what is said
 // of the choices must not change with targets that are not followed.
 func (p *planner) settle(key int, now time.Time, shares []uint32) motion {
+	p.lingers = append(p.lingers[:0], make([]uint32, len(shares))...)
+	emptier := p.linger(key, now)
 	m := p.move(key, now, shares)
 	if m.next.IsZero() {
 		copy(p.row(key), shares)
 	}
-	return m
+	return motion{earliest(m.until, emptier), earliest(m.next, emptier)}
 }
 
 // move fills in the shares of a key: those in force, moved towards the target as far as may be at once.
 //
-// What is in force at pools that no longer serve leaves at once. Between pools that do, at most MaxShiftPerSecond moves
+// What is in force at pools that no longer serve leaves at once, or lingers while they are emptied. Between pools that do, at most MaxShiftPerSecond moves
 // for each second since the shares came into force, and nothing where that is not worth it.
 func (p *planner) move(key int, now time.Time, shares []uint32) motion {
 	target, inForce := p.row(key), p.q.inForce[key]
@@ -77,17 +79,23 @@ func (p *planner) move(key int, now time.Time, shares []uint32) motion {
 // idle says whether a key has no demand, so that moving its shares moves nobody.
 func (p *planner) idle(key int) bool { return p.q.demand[key] == 0 }
 
-// keep fills in what is in force at pools that may serve still, and says how much that is. The rest of shares is 0.
+// keep fills in what is in force at pools that may serve still, and what lingers at others, and says how much that is. The rest of shares is 0.
 // valid is false where there are no shares in force.
 func (p *planner) keep(key int, inForce []world.Share, shares []uint32) (kept uint32, valid bool) {
 	clear(shares)
 	var total uint32
 	for _, s := range inForce {
 		total += s.Parts
-		if i, ok := p.q.poolIn(s.Cluster); ok && p.serves(key, i) {
+		i, ok := p.q.poolIn(s.Cluster)
+		switch {
+		case ok && p.serves(key, i):
 			shares[i] = s.Parts
-			kept += s.Parts
+		case ok:
+			shares[i] = p.lingers[i]
+		default:
+			continue
 		}
+		kept += shares[i]
 	}
 	return kept, total == world.ShareTotal
 }

@@ -27,6 +27,7 @@ func drawSet(t *rapid.T) *policies.Set {
 	for i := range rapid.IntRange(1, 6).Draw(t, "clusters") {
 		c := cluster(fmt.Sprintf("c%d", i), rapid.SampledFrom(set.Regions).Draw(t, "in").Metadata.Name)
 		c.Spec.Drain = rapid.IntRange(0, 5).Draw(t, "drain") == 0
+		c.Spec.DrainOver = policies.Duration(rapid.SampledFrom([]time.Duration{0, 3 * time.Second, time.Hour}).Draw(t, "drain over"))
 		if rapid.IntRange(0, 3).Draw(t, "gateways") == 0 {
 			c.Spec.Gateways = make([]policies.Address, 1)
 		}

@@ -27,6 +27,7 @@ type planner struct {
 	arcs     []arcOf
 	left     []int64  // capacity that no demand is planned for yet, by pool
 	growing  []bool   // by pool: demand is planned for that only replicas which are not there yet could serve
+	lingers  []uint32 // of the key under way, by pool: what stays at those that are being emptied
 	growth   []arcOf  // from pools to the sink, for such demand
 	shares   []uint32 // of the key under way, by pool
 	deciding deciding

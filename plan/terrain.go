@@ -26,6 +26,9 @@ type site struct {
 	name   policies.ClusterName
 	region int // by place in Set.Regions
 	drain  bool
+	// began is when the draining did, and over how long it takes.
+	began time.Time
+	over  time.Duration
 }
 
 // origin is what a viewpoint has to do with each cluster, by place in clusters.
@@ -52,7 +55,7 @@ func newTerrain(w *world.World, old *terrain) *terrain {
 	between := roundTrips(w)
 	for i := range t.set.Clusters {
 		c := &t.set.Clusters[i]
-		t.clusters = append(t.clusters, site{c.Metadata.Name, t.regionOf(c.Spec.Region), c.Spec.Drain})
+		t.clusters = append(t.clusters, site{c.Metadata.Name, t.regionOf(c.Spec.Region), c.Spec.Drain, w.DrainBegan(c.Metadata.Name), c.Spec.DrainOver.Std()})
 	}
 	for _, v := range t.viewpoints {
 		t.origins = append(t.origins, t.origin(v, between))

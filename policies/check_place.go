@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/meridian-mesh/meridian/geo"
 )
@@ -86,5 +87,6 @@ func (p *parsing) clusters() {
 		}
 		c.proxies(&cl.Spec)
 		c.kubernetes(cl.Spec.Kubernetes)
+		c.duration("spec.drainOver", &cl.Spec.DrainOver, 0, 0, 24*time.Hour)
 	}
 }

@@ -23,6 +23,9 @@ type ClusterSpec struct {
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 	// Drain empties the cluster: it serves only what no other permitted cluster can.
 	Drain bool `json:"drain,omitempty"`
+	// DrainOver is how long emptying it takes: its share of requests shrinks evenly over that time. Default 0s: new requests go
+	// elsewhere at once.
+	DrainOver Duration `json:"drainOver,omitempty"`
 	// Proxies says who may get configuration as a proxy of this cluster, where the xDS port asks for identities.
 	// Default: whoever is in the trust domain, as any proxy; a service account never.
 	Proxies []ProxyBinding `json:"proxies,omitempty"`

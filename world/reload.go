@@ -3,6 +3,7 @@ package world
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/meridian-mesh/meridian/geo"
 	"github.com/meridian-mesh/meridian/policies"
@@ -19,6 +20,7 @@ func (c *commit) loadPolicies(set *policies.Set) {
 	c.next.places = placesOf(set)
 	c.next.pools = poolsOf(set, &before)
 	c.next.traffic = trafficOf(c.next, &before)
+	c.next.drains = drainsOf(set, &before)
 	c.next.accelerators = acceleratorsOf(set, &before)
 	c.next.roundTrips = &RoundTrips{cloneMap(before.measured())}
 	maps.DeleteFunc(c.next.measured(), func(k regionPair, _ roundTrip) bool {
@@ -26,6 +28,26 @@ func (c *commit) loadPolicies(set *policies.Set) {
 	})
 	c.ownsPools, c.ownsTraffic, c.ownsRoundTrips, c.ownsAccelerators = true, true, true, true
 	c.delta.Policies = true
+}
+
+// drainsOf are when the draining of a set's clusters began: now, for those that were not being drained before.
+func drainsOf(set *policies.Set, before *World) map[policies.ClusterName]time.Time {
+	drains := map[policies.ClusterName]time.Time{}
+	if before.set == nil {
+		return drains
+	}
+	for i := range set.Clusters {
+		name := set.Clusters[i].Metadata.Name
+		was, ok := before.set.Cluster(name)
+		switch {
+		case !set.Clusters[i].Spec.Drain:
+		case ok && !was.Spec.Drain:
+			drains[name] = before.now
+		case !before.drains[name].IsZero():
+			drains[name] = before.drains[name]
+		}
+	}
+	return drains
 }
 
 func placesOf(set *policies.Set) map[policies.RegionName]geo.Place {

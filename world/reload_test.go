@@ -1,11 +1,13 @@
 package world_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/world"
 )
 
@@ -89,5 +91,27 @@ func TestChangesAroundAReloadInOneCommit(t *testing.T) {
 	}
 	if !delta.Policies || len(after.Pools()) != 1 || describe(before) != was {
 		t.Errorf("delta %+v, pools %v", delta, after.Pools())
+	}
+}
+
+// Draining begins with the policies that first say so, and not with those from which on anything is known.
+func TestDrainBegan(t *testing.T) {
+	draining := func(hash string, drain bool) *policies.Set {
+		set := setOf(hash, map[string]int{"chat@fra-1": 1})
+		for i := range set.Clusters {
+			set.Clusters[i].Spec.Drain = drain
+		}
+		return set
+	}
+	var w world.Writer
+	for i, step := range []struct {
+		drain bool
+		want  time.Duration // since the start; -1: it has not begun
+	}{{true, -1}, {true, -1}, {false, -1}, {true, 3 * time.Second}, {true, 3 * time.Second}, {false, -1}, {true, 6 * time.Second}} {
+		now, _ := w.Commit([]world.Fact{world.TimeAdvanced{Now: start.Add(time.Duration(i) * time.Second)}, world.PoliciesLoaded{Set: draining(fmt.Sprint(i), step.drain)}})
+		got := now.DrainBegan("fra-1")
+		if step.want < 0 && !got.IsZero() || step.want >= 0 && !got.Equal(start.Add(step.want)) {
+			t.Errorf("step %d: began %v", i, got)
+		}
 	}
 }

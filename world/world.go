@@ -18,6 +18,8 @@ type World struct {
 	traffic    []*Traffic  // sorted by service
 	roundTrips *RoundTrips
 	places     map[policies.RegionName]geo.Place
+	// drains are when the draining of clusters began.
+	drains map[policies.ClusterName]time.Time
 	// accelerators are those of clusters that were counted.
 	accelerators map[policies.ClusterName]*Accelerators
 }
@@ -71,6 +73,10 @@ func (w *World) Pool(key PoolKey) *Pool {
 	}
 	return w.pools[i]
 }
+
+// DrainBegan is when other policies began to have a cluster drained; zero where it is not being drained, or was from the first
+// policies on.
+func (w *World) DrainBegan(cluster policies.ClusterName) time.Time { return w.drains[cluster] }
 
 // Accelerators is what a cluster has of accelerators; nil where that is not known.
 func (w *World) Accelerators(cluster policies.ClusterName) *Accelerators {

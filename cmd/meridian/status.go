@@ -95,6 +95,9 @@ func statusTable(w io.Writer, s controlplane.Status) {
 	if s.Policies.Error != "" {
 		fmt.Fprintf(w, "policies NOT in force:\n%s\n", s.Policies.Error)
 	}
+	for _, r := range s.Retiring {
+		fmt.Fprintf(w, "RETIRING, in no policy any more and serving until its requests have ended: %s, about %.0f in flight\n", r.Cluster, r.InFlight)
+	}
 	for _, v := range s.Stale {
 		fmt.Fprintf(w, "STALE, nothing newer is known than what was published %s: %s\n", v.Published.Format(time.RFC3339), v.Viewpoint)
 	}

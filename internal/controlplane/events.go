@@ -15,16 +15,20 @@ func (p *Plane) setPolicies(set *policies.Set) {
 	p.keepPolicies(set)
 	p.pipeline.SetPolicies(set)
 	p.seed(set)
-	p.kube.Update(set)
 	p.metrics.policyLoads.WithLabelValues("ok").Inc()
 	p.log.Info("policies in force", "hash", set.Hash[:12], "regions", len(set.Regions), "clusters", len(set.Clusters), "services", len(set.Services))
 	p.warnOfDemoDatabase(set)
 }
 
-// membersChanged has the endpoints of now probed and scraped.
+// membersChanged has the endpoints of now probed and scraped, and other policies' clusters read. Those may be more than the folder names:
+// what retires is read until it is gone.
 func (p *Plane) membersChanged(w *world.World) {
 	p.prober.Update(probe.Targets(w))
 	p.scraper.Update(scrape.Targets(w))
+	if set := w.Policies(); set != nil && set != p.reading {
+		p.reading = set
+		p.kube.Update(set)
+	}
 }
 
 // warnOfDemoDatabase is loud where a database that is partly invented would decide residency.

@@ -130,9 +130,16 @@ func (p *Plane) keepPolicies(set *policies.Set) {
 	})
 }
 
-// clusterOf looks a cluster up in the policies in force; while there are none, in what was kept of those before.
+// clusterOf looks a cluster up in the folder's policies, and then in those in force, where clusters may still retire; while there are
+// none, in what was kept of those before.
 func (p *Plane) clusterOf(name policies.ClusterName) (*policies.Cluster, bool) {
 	set := p.folder.Status().Set
+	if inForce := p.State().World.Policies(); set != nil && inForce != nil {
+		if c, ok := set.Cluster(name); ok {
+			return c, true
+		}
+		set = inForce
+	}
 	if set == nil {
 		set = p.restored.policies
 	}

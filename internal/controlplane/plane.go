@@ -58,6 +58,8 @@ type Config struct {
 	ReportInterval time.Duration
 	// Quiet and MaxMerge are how changes are merged, as in pipeline.Config.
 	Quiet, MaxMerge time.Duration
+	// MostRetiring is how long removed clusters are kept for requests that do not end, as in pipeline.Config.
+	MostRetiring time.Duration
 	// Serving is how proxies are served: canaries, patience, limits. What it is wired to is filled in.
 	Serving serve.Config
 	// Log defaults to slog's default.
@@ -85,6 +87,9 @@ type Plane struct {
 	store    *cache.Store // nil: nothing is kept
 	restored restored
 	started  time.Time
+
+	// Only by the pipeline's loop.
+	reading *policies.Set // whose clusters are read
 
 	// Atomic.
 	draining atomic.Bool
@@ -145,7 +150,7 @@ func listen(address string, anywhere bool) (*net.TCPListener, error) {
 func (p *Plane) assemble() error {
 	p.metrics = newMetrics(p)
 	var err error
-	if p.pipeline, err = pipeline.New(pipeline.Config{Publish: p.publish, OnCycle: p.cycled, OnMembers: p.membersChanged, Quiet: p.config.Quiet, MaxMerge: p.config.MaxMerge}); err != nil {
+	if p.pipeline, err = pipeline.New(pipeline.Config{Publish: p.publish, OnCycle: p.cycled, OnMembers: p.membersChanged, Quiet: p.config.Quiet, MaxMerge: p.config.MaxMerge, MostRetiring: p.config.MostRetiring}); err != nil {
 		return err
 	}
 	if p.folder, err = folder.New(folder.Config{Dir: p.config.Policies, OnSet: p.setPolicies, OnError: p.policiesFailed}); err != nil {

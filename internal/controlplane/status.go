@@ -20,6 +20,8 @@ type Status struct {
 	Stale    []StaleStatus       `json:"stale,omitempty"`
 	// Quarantined are viewpoints whose newest configuration is not served because a proxy refused it.
 	Quarantined []QuarantineStatus `json:"quarantined,omitempty"`
+	// Retiring are clusters that the folder names no more, and that still serve what was under way.
+	Retiring []RetiringStatus `json:"retiring,omitempty"`
 	// Clusters are those that are read from their API servers.
 	Clusters []kube.ClusterStatus `json:"clusters,omitempty"`
 	// Accelerators are those of the clusters in which they were counted, sorted by cluster.
@@ -61,6 +63,25 @@ func quarantineOf(v world.ViewpointID, r pipeline.Refusal) QuarantineStatus {
 	return q
 }
 
+// RetiringStatus is a cluster that the folder names no more.
+type RetiringStatus struct {
+	Cluster policies.ClusterName `json:"cluster"`
+	// InFlight is how many requests are under way there, as proxies report.
+	InFlight float64 `json:"inFlight"`
+}
+
+func retiringOf(w *world.World, cluster policies.ClusterName) RetiringStatus {
+	r := RetiringStatus{Cluster: cluster}
+	for i := range w.Policies().Services {
+		for _, part := range w.DemandParts(w.Policies().Services[i].Metadata.Name) {
+			if part.Cluster == cluster {
+				r.InFlight += part.Demand.InFlight
+			}
+		}
+	}
+	return r
+}
+
 // PoolStatus is one service's servers in one cluster.
 type PoolStatus struct {
 	Service   policies.ServiceName `json:"service"`
@@ -98,6 +119,12 @@ func (p *Plane) Status() Status {
 	out := Status{Proxies: p.Proxies(), Stale: p.stale(), Clusters: p.kube.Status(), Pools: []PoolStatus{}, Since: p.started}
 	if set := state.World.Policies(); set != nil {
 		out.Policies.Hash, out.Policies.Loaded = set.Hash, folder.Loaded
+		if len(state.Retiring) > 0 && folder.Set != nil {
+			out.Policies.Hash = folder.Set.Hash // in force is that, and what retires
+		}
+		for _, c := range state.Retiring {
+			out.Retiring = append(out.Retiring, retiringOf(state.World, c))
+		}
 		out.Accelerators = acceleratorsIn(state.World)
 	}
 	if folder.Err != nil {

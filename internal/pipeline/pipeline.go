@@ -33,6 +33,9 @@ type Config struct {
 	// FirstWait is how long the first plan waits for member clusters to say which endpoints pools have: proxies that run already
 	// must not lose what they have to a control plane that knows nothing yet. Default 10s.
 	FirstWait time.Duration
+	// MostRetiring is how long a cluster that policies name no more is kept for requests that do not end, after it was drained. Default
+	// 10m.
+	MostRetiring time.Duration
 	// Tick is how often the passing of time alone is judged. Default 250ms.
 	Tick time.Duration
 }
@@ -53,6 +56,7 @@ type Pipeline struct {
 	refusals map[world.ViewpointID]Refusal       // what proxies refused, until it is mended
 	last     time.Time                           // end of the last cycle that had input
 	waiting  waiting
+	retiring retirement
 
 	// Atomic.
 	state atomic.Pointer[State]
@@ -67,7 +71,8 @@ func New(config Config) (*Pipeline, error) {
 	config.MaxMerge = max(orDefault(config.MaxMerge, 50*time.Millisecond), config.Quiet)
 	config.FirstWait = orDefault(config.FirstWait, 10*time.Second)
 	config.Tick = orDefault(config.Tick, 250*time.Millisecond)
-	p := &Pipeline{config: config, inbox: newInbox(), tried: map[world.ViewpointID]*xds.Snapshot{}, refusals: map[world.ViewpointID]Refusal{}}
+	config.MostRetiring = orDefault(config.MostRetiring, 10*time.Minute)
+	p := &Pipeline{config: config, retiring: retirement{most: config.MostRetiring}, inbox: newInbox(), tried: map[world.ViewpointID]*xds.Snapshot{}, refusals: map[world.ViewpointID]Refusal{}}
 	p.state.Store(&State{World: p.writer.Current(), Plan: &plan.Plan{Admission: &plan.Admission{}}})
 	return p, nil
 }
@@ -178,7 +183,7 @@ func (p *Pipeline) cycle(b batch, now time.Time) {
 	if c.Since.IsZero() {
 		c.Since = now
 	}
-	next := &State{World: w, Published: before.Published, Refused: before.Refused, Cycle: before.Cycle + 1}
+	next := &State{World: w, Published: before.Published, Refused: before.Refused, Retiring: p.retiring.kept, Cycle: before.Cycle + 1}
 	next.Plan, c.Plan = timed(func() *plan.Plan { return plan.Compute(w, &p.planMemo) })
 	var snapshots []*xds.Snapshot
 	snapshots, c.Build = timed(func() []*xds.Snapshot {
@@ -198,6 +203,7 @@ func (p *Pipeline) cycle(b batch, now time.Time) {
 
 // commit brings the world up to date: what edges state, then what health makes of the signals.
 func (p *Pipeline) commit(b batch, now time.Time) (*world.World, world.Delta) {
+	b.policies = p.retiring.next(p.writer.Current(), b.policies, now)
 	w, stated := p.writer.Commit(b.orderedFacts(now))
 	w, judged := p.writer.Commit(health.Judge(w, b.orderedSignals(), now))
 	return w, stated.Merge(judged)

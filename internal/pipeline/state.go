@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/meridian-mesh/meridian/plan"
+	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/world"
 	"github.com/meridian-mesh/meridian/xds"
 	"github.com/meridian-mesh/meridian/xds/verify"
@@ -19,6 +20,8 @@ type State struct {
 	Refused map[world.ViewpointID][]verify.Violation
 	// Withheld is what proxies have refused and the world still leads to, by viewpoint: they are given the last good structure.
 	Withheld map[world.ViewpointID]Refusal
+	// Retiring are clusters that the policies handed in name no more, and that are in force until their requests have ended.
+	Retiring []policies.ClusterName
 	// BuildError is why the newest plan could not be built; nil where it could. Nothing of it is published then.
 	BuildError error
 	// Cycle counts the cycles so far, so that a caller can tell whether what it handed in has been worked in.

@@ -54,6 +54,8 @@ type Member struct {
 	link           *link.Link
 	source         netip.Addr
 	mesh           *Mesh
+	drain          string // further fields of its policy
+	removed        bool   // from the policies
 }
 
 // Start starts a mesh and waits until every gateway is ready. Where it fails, all that was started is ended.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // writePolicies writes the policy folder of the mesh.
@@ -16,6 +17,9 @@ func (m *Mesh) writePolicies() error {
 	seen := map[string]bool{}
 	var pools []string
 	for _, c := range m.clusters {
+		if c.removed {
+			continue
+		}
 		if !seen[c.Region] {
 			object("Region", c.Region, fmt.Sprintf("{cloud: %s}", c.Cloud))
 		}
@@ -28,7 +32,7 @@ func (m *Mesh) writePolicies() error {
 		if m.config.Kubernetes {
 			kubernetes = fmt.Sprintf(", kubernetes: {kubeconfig: %s, staleAfter: 2s}", c.kubeconfig())
 		}
-		object("Cluster", c.Name, fmt.Sprintf("{region: %s%s%s}", c.Region, gateways, kubernetes))
+		object("Cluster", c.Name, fmt.Sprintf("{region: %s%s%s%s}", c.Region, gateways, kubernetes, c.drain))
 		var endpoints []string
 		for _, s := range c.servers {
 			endpoints = append(endpoints, fmt.Sprintf("{address: %s, port: %d}", s.Addr().Addr(), s.Addr().Port()))
@@ -44,6 +48,18 @@ func (m *Mesh) writePolicies() error {
 	object("Service", ServiceName, fmt.Sprintf("%s, pools: [%s]}", service, strings.Join(pools, ", ")))
 	b.WriteString(m.config.Policies)
 	return os.WriteFile(filepath.Join(m.dir, "policies", "mesh.yaml"), []byte(b.String()), 0o600)
+}
+
+// Drain has the policies say that the cluster is to be emptied over a time.
+func (c *Member) Drain(over time.Duration) error {
+	c.drain = fmt.Sprintf(", drain: true, drainOver: %s", over)
+	return c.mesh.writePolicies()
+}
+
+// Remove takes the cluster out of the policies, with its pool and its gateway. Its processes go on.
+func (c *Member) Remove() error {
+	c.removed = true
+	return c.mesh.writePolicies()
 }
 
 // gatewaySpec is the Gateway policy of one cluster: on one machine each needs ports and files of its own.
