@@ -79,13 +79,13 @@ func TestPodsOfTwoClustersMayHaveTheSameAddressBehindGateways(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
-				go func() { ended <- p.Run(ctx) }()
 				p.SetPolicies(set)
 				for region, c := range map[policies.RegionName]policies.ClusterName{"frankfurt": "fra-1", "virginia": "iad-1"} {
 					p.SeeViewpoint(world.Viewpoint{Role: policies.RoleGateway, Region: region, Cluster: c})
 					p.Find(world.PoolFound{Pool: world.PoolKey{Service: "llama", Cluster: c},
 						Endpoints: []world.FoundEndpoint{{Address: netip.MustParseAddrPort("10.0.0.1:8000"), Condition: world.Ready}}})
 				}
+				go func() { ended <- p.Run(ctx) }()
 				synctest.Wait()
 				state := p.State()
 				if state.BuildError != nil {

@@ -59,9 +59,9 @@ func run(t *testing.T, story func(*stage)) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- s.Run(ctx) }()
-		s.SetPolicies(set)
+		s.SetPolicies(set) // before it runs, so that all is one batch
 		s.SeeViewpoint(world.Viewpoint{Role: policies.RoleGateway, Region: "frankfurt", Cluster: "fra-1"})
+		go func() { ended <- s.Run(ctx) }()
 		synctest.Wait()
 		story(s)
 		cancel()
