@@ -3,10 +3,13 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 1m
 
-.PHONY: demo test conformance lint bench build tools envoy kubernetes fuzz generate clean help
+.PHONY: demo demo-kube test conformance lint bench build tools envoy kubernetes fuzz generate clean help
 
 demo: envoy build ## Run the demo: simulated regions, real Envoys, failures, under two minutes
 	@./bin/meridian demo $(DEMO_FLAGS)
+
+demo-kube: envoy kubernetes build ## Run the demo on real Kubernetes API servers
+	@./bin/meridian demo --kubernetes $(DEMO_FLAGS)
 
 test: tools ## Run every test under the race detector, real Envoys included
 	go test -race -timeout 15m $$(go list ./... | grep -v /internal/e2e$$)

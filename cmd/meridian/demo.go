@@ -13,19 +13,35 @@ import (
 )
 
 func newDemo() *cobra.Command {
-	var keep bool
+	var keep, kubernetes bool
 	c := &cobra.Command{
 		Use: "demo", Short: "Show the main job in under two minutes, on simulated regions and real Envoys",
 		Long: `Start four simulated clusters on two continents, each with a real Envoy gateway and model servers, drive traffic and
 break things: nearest wins, a full cluster spills, a killed one is not noticed, a silent one is left, pinned data is
-refused rather than sent abroad. Exit code 0 only if each of those held.`,
-		Example: "  meridian demo\n  meridian demo -o json\n  meridian demo --keep",
+refused rather than sent abroad. Exit code 0 only if each of those held.
+
+With --kubernetes each cluster has a real API server, in a network namespace of the demo's own: pods come and go, GPUs are
+counted, API servers die, a cluster is emptied for maintenance and another removed.`,
+		Example: "  meridian demo\n  meridian demo -o json\n  meridian demo --keep\n  meridian demo --kubernetes",
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&keep, "keep", false, "leave everything running at the end, and say what to try")
+	c.Flags().BoolVar(&kubernetes, "kubernetes", false, "give each cluster a real Kubernetes API server, and show what follows from those")
 	f := addFormat(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		config := demo.Config{Live: c.ErrOrStderr()}
+		if kubernetes && keep {
+			return usage("--keep and --kubernetes: nothing outside of the demo's network namespace reaches it: give one of them")
+		}
+		if kubernetes {
+			if code, done, err := demo.Isolate(); err != nil {
+				return err
+			} else if done && code != 0 {
+				return &exitError{code: code}
+			} else if done {
+				return nil
+			}
+		}
+		config := demo.Config{Live: c.ErrOrStderr(), Kubernetes: kubernetes}
 		if *f == "table" {
 			config.Live = c.OutOrStdout()
 		}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"testing"
 
+	"github.com/meridian-mesh/meridian/internal/testbed/kube"
 	"github.com/meridian-mesh/meridian/internal/testbed/load"
 	"github.com/meridian-mesh/meridian/internal/testbed/mesh"
 	"github.com/meridian-mesh/meridian/internal/testbed/modelserver"
@@ -168,6 +169,39 @@ func TestWhatFitsNowhereGoesWhereGPUsAreFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		until("the node is cordoned", func(iad float64) bool { return iad <= 40 })
+	})
+	wantNoneFailed(t, r)
+}
+
+// A cluster with 5,000 pods is listed anew, after its API server was killed, while pods of another come and go: nobody notices.
+func TestACrowdedClusterIsListedWhileOthersGoOn(t *testing.T) {
+	m := startKubernetes(t, mesh.Config{})
+	fra, dub := m.Member("fra-1"), m.Member("dub-1")
+	if err := dub.Kubernetes().MakePods(t.Context(), kube.Crowd{Namespace: "batch", Node: "crowded", Pods: 5000}); err != nil {
+		t.Fatal(err)
+	}
+	r := underLoad(t, fra, american, 100, func(observed <-chan load.Result) {
+		await(t, observed, "fra-1", 100)
+		if err := dub.Kubernetes().Kill(); err != nil {
+			t.Fatal(err)
+		}
+		awaitServers(t, m, "dub-1", world.Unsaid, world.Unsaid)
+		if err := dub.Kubernetes().Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			for _, step := range []struct {
+				pod  mesh.Pod
+				want world.Condition
+			}{{mesh.PodUnready, world.Unready}, {mesh.PodReady, world.Ready}} {
+				if err := fra.SetPod(t.Context(), 0, step.pod); err != nil {
+					t.Fatal(err)
+				}
+				awaitServers(t, m, "fra-1", step.want, world.Ready)
+			}
+		}
+		awaitServers(t, m, "dub-1", world.Ready, world.Ready)
+		await(t, observed, "fra-1", 100)
 	})
 	wantNoneFailed(t, r)
 }
