@@ -148,7 +148,7 @@ func shareOf(t *testing.T, m *mesh.Mesh, from, to string) float64 {
 func TestWhatFitsNowhereGoesWhereGPUsAreFree(t *testing.T) {
 	m := startKubernetes(t, mesh.Config{
 		Service:  "{models: [llama], capacity: {slotsPerEndpoint: 10}}",
-		Policies: "---\napiVersion: meridian.dev/v1alpha1\nkind: Traffic\nmetadata: {name: eager}\nspec: {services: [llama], spill: {targetUtilization: 50, maxShiftPerSecond: 100}}\n",
+		Policies: "---\napiVersion: meridian.dev/v1alpha1\nkind: Traffic\nmetadata: {name: eager}\nspec: {services: [llama], spill: {targetUtilization: 30, maxShiftPerSecond: 100}}\n",
 		Server:   modelserver.Config{OutputTokens: 25},
 	})
 	iad := m.Member("iad-1")
@@ -158,7 +158,7 @@ func TestWhatFitsNowhereGoesWhereGPUsAreFree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := underLoad(t, m.Member("fra-1"), american, 150, func(observed <-chan load.Result) { // about 40 at a time, and 30 may be planned for
+	r := underLoad(t, m.Member("fra-1"), american, 150, func(observed <-chan load.Result) { // about 40 at a time, and 18 may be planned for
 		until("all clusters have the same part", func(iad float64) bool { return iad >= 25 && iad <= 40 })
 		if err := iad.SetNode(t.Context(), mesh.Node{Name: "spare", GPUs: 8}); err != nil {
 			t.Fatal(err)

@@ -49,6 +49,7 @@ type Pipeline struct {
 
 	// Only by the loop.
 	writer   world.Writer
+	judged   health.Memo
 	planMemo plan.Memo
 	built    build.Memo
 	checker  verify.Checker
@@ -205,7 +206,7 @@ func (p *Pipeline) cycle(b batch, now time.Time) {
 func (p *Pipeline) commit(b batch, now time.Time) (*world.World, world.Delta) {
 	b.policies = p.retiring.next(p.writer.Current(), b.policies, now)
 	w, stated := p.writer.Commit(b.orderedFacts(now))
-	w, judged := p.writer.Commit(health.Judge(w, b.orderedSignals(), now))
+	w, judged := p.writer.Commit(health.Judge(w, b.orderedSignals(), now, &p.judged))
 	return w, stated.Merge(judged)
 }
 

@@ -252,8 +252,13 @@ func (m *Mesh) Member(name string) *Member {
 // Members are all clusters, in the order of the configuration.
 func (m *Mesh) Members() []*Member { return m.clusters }
 
-// Until waits for a condition, and says what was waited for when ctx ends first.
+// untilAtMost is how long something is waited for: longer than anything takes on a busy machine.
+const untilAtMost = 90 * time.Second
+
+// Until waits for a condition, and says what was waited for when ctx ends first, or after a minute and a half.
 func (m *Mesh) Until(ctx context.Context, what string, holds func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, untilAtMost)
+	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
