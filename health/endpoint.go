@@ -31,22 +31,30 @@ func LoadStaleAfter(c policies.Capacity) time.Duration { return 3*c.Interval.Std
 type check struct {
 	healthyAfter, unhealthyAfter int
 	staleAfter                   time.Duration
-	now, staleBefore             time.Time
+	now                          time.Time
 	doubtful                     bool // no endpoint answers probes, but proxies are served: see ServedFor
 }
 
 func checkOf(h policies.HealthCheck, now time.Time) check {
-	limit := StaleAfter(h)
 	return check{
 		healthyAfter: max(1, h.HealthyThreshold), unhealthyAfter: max(1, h.UnhealthyThreshold),
-		staleAfter: limit, now: now, staleBefore: now.Add(-limit),
+		staleAfter: StaleAfter(h), now: now,
 	}
 }
 
 // stale says whether something is held that is too old to be.
-func (c *check) stale(h *world.Health) bool {
-	return (h.Verdict != world.Unknown || h.Streak != 0) && h.At.Before(c.staleBefore)
+func (c *check) stale(h *world.Health) bool { return expired(c.expiry(h), c.now) }
+
+// expiry is until when what is held holds; zero where nothing is.
+func (c *check) expiry(h *world.Health) time.Time {
+	if h.Verdict == world.Unknown && h.Streak == 0 {
+		return time.Time{}
+	}
+	return h.At.Add(c.staleAfter)
 }
+
+// expired says whether a time at which something stops to hold is over; zero never is.
+func expired(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
 
 // judge works the outcomes in, oldest first, and then the time.
 func (c *check) judge(h world.Health, outcomes []Probed) world.Health {
@@ -100,17 +108,24 @@ func turn(h world.Health, v world.Verdict, at time.Time) world.Health {
 
 // gauge is how the loads of one pool's endpoints are taken at one time.
 type gauge struct {
-	used        bool // scrapes say how loaded the endpoints are
-	staleBefore time.Time
+	used       bool // scrapes say how loaded the endpoints are
+	staleAfter time.Duration
+	now        time.Time
 }
 
 func gaugeOf(c policies.Capacity, now time.Time) gauge {
-	return gauge{used: c.Source == policies.CapacityVLLM, staleBefore: now.Add(-LoadStaleAfter(c))}
+	return gauge{used: c.Source == policies.CapacityVLLM, staleAfter: LoadStaleAfter(c), now: now}
 }
 
 // stale says whether the load is used, and too old to be.
-func (g *gauge) stale(l *world.Load) bool {
-	return g.used && !l.Stale && !l.At.IsZero() && l.At.Before(g.staleBefore)
+func (g *gauge) stale(l *world.Load) bool { return expired(g.expiry(l), g.now) }
+
+// expiry is until when the load holds; zero where it is not used, or not known.
+func (g *gauge) expiry(l *world.Load) time.Time {
+	if !g.used || l.Stale || l.At.IsZero() {
+		return time.Time{}
+	}
+	return l.At.Add(g.staleAfter)
 }
 
 // measure works scrapes in, oldest first, and then the time. A scrape that failed leaves the numbers as they are: they

@@ -189,7 +189,7 @@ func TestSignalsAboutTheUnknownAreIgnored(t *testing.T) {
 	if len(facts) != 0 {
 		t.Errorf("facts about things that no policy names: %v", facts)
 	}
-	if facts := health.Judge(&world.World{}, []health.Signal{ok(fra, 0)}, start); facts != nil {
+	if facts := health.Judge(&world.World{}, []health.Signal{ok(fra, 0)}, start, nil); facts != nil {
 		t.Errorf("facts in a world without policies: %v", facts)
 	}
 }

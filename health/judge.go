@@ -11,14 +11,15 @@ import (
 
 // Judge gives the facts that follow from signals and from the time that has passed: EndpointJudged, EndpointMeasured,
 // PoolServed, PoolSaid and DemandSeen, each only where something is not as the world has it, in an order that depends on
-// nothing but their subjects. It does not change the world or the signals. It costs a look at every endpoint, and the
-// sorting of the signals.
-func Judge(w *world.World, signals []Signal, now time.Time) []world.Fact {
+// nothing but their subjects. It does not change the world or the signals. It costs the sorting of the signals, and a look at
+// every endpoint of the pools that they are about, that were replaced, or in which something has grown stale; without a memo, which
+// may be nil, at every endpoint.
+func Judge(w *world.World, signals []Signal, now time.Time, memo *Memo) []world.Fact {
 	set := w.Policies()
 	if set == nil {
 		return nil
 	}
-	j := judging{now: now}
+	j := judging{now: now, rests: memo.of(w)}
 	j.sort(signals)
 	for i := range set.Services {
 		j.service(w, &set.Services[i])
@@ -33,6 +34,8 @@ type judging struct {
 	scrapes []Scraped
 	reports []Reported
 	facts   []world.Fact
+	// rests are those of the pools that are still to come.
+	rests []rest
 }
 
 // sort splits the signals by kind and puts each kind in order.
@@ -66,7 +69,8 @@ func (j *judging) past(at time.Time) time.Time {
 func (j *judging) service(w *world.World, s *policies.Service) {
 	name := s.Metadata.Name
 	reports := take(&j.reports, func(r Reported) int { return cmp.Compare(r.Service, name) })
-	for _, p := range w.PoolsOf(name) {
+	pools := w.PoolsOf(name)
+	for i, p := range pools {
 		served := servedAt(p, reports)
 		if served.Sub(p.ServedAt) >= servedStep {
 			j.facts = append(j.facts, world.PoolServed{Pool: p.Key, At: served})
@@ -74,14 +78,19 @@ func (j *judging) service(w *world.World, s *policies.Service) {
 		if load := saidIn(p, reports); !load.At.IsZero() {
 			j.facts = append(j.facts, world.PoolSaid{Pool: p.Key, Load: load})
 		}
-		j.pool(p, s, served)
+		j.pool(p, s, served, &j.rests[i])
 	}
+	j.rests = j.rests[len(pools):]
 	j.demand(w, name, reports)
 }
 
-func (j *judging) pool(p *world.Pool, s *policies.Service, served time.Time) {
+func (j *judging) pool(p *world.Pool, s *policies.Service, served time.Time, r *rest) {
 	probes := take(&j.probes, func(s Probed) int { return s.Endpoint.Pool.Compare(p.Key) })
 	scrapes := take(&j.scrapes, func(s Scraped) int { return s.Endpoint.Pool.Compare(p.Key) })
+	if len(probes)+len(scrapes) == 0 && r.holds(p, s, j.now) {
+		return
+	}
+	*r = rest{pool: p, service: s}
 	c := checkOf(s.Spec.Health, j.now)
 	c.doubtful = len(probes) > 0 && j.now.Sub(served) <= ServedFor && !anyHealthy(p)
 	g := gaugeOf(s.Spec.Capacity, j.now)
@@ -95,6 +104,7 @@ func (j *judging) pool(p *world.Pool, s *policies.Service, served time.Time) {
 		if len(read) > 0 || g.stale(&e.Load) {
 			j.measured(p.Key, e, g.measure(e.Load, read))
 		}
+		r.until(c.expiry(&e.Health), g.expiry(&e.Load))
 	}
 }
 

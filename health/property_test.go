@@ -30,27 +30,31 @@ func drawSignal(t *rapid.T, now time.Time) health.Signal {
 	return health.Probed{Endpoint: key, OK: rapid.Bool().Draw(t, "ok"), Cause: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "cause"), At: at}
 }
 
-// In whatever order the signals of a call are given, the facts are the same; and Judge changes neither its world nor
-// its signals.
+// In whatever order the signals of a call are given, and whatever a memo has seen, the facts are the same; and Judge changes neither
+// its world nor its signals.
 func TestOrderOfSignalsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var w world.Writer
 		w.Commit([]world.Fact{world.PoliciesLoaded{Set: chat(2)}})
 		now := start
-		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+		var memo health.Memo
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			if rapid.IntRange(0, 5).Draw(t, "reload") == 0 {
+				w.Commit([]world.Fact{world.PoliciesLoaded{Set: chat(rapid.IntRange(1, 3).Draw(t, "endpoints"))}})
+			}
 			now = now.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "after")) * 100 * time.Millisecond)
 			signals := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) health.Signal { return drawSignal(t, now) }), 0, 15).Draw(t, "signals")
 			shuffled := rapid.Permutation(signals).Draw(t, "shuffled")
 			given := slices.Clone(signals)
-			facts := health.Judge(w.Current(), signals, now)
-			if diff := cmp.Diff(facts, health.Judge(w.Current(), shuffled, now), compareValues); diff != "" {
+			facts := health.Judge(w.Current(), signals, now, &memo)
+			if diff := cmp.Diff(facts, health.Judge(w.Current(), shuffled, now, nil), compareValues); diff != "" {
 				t.Fatalf("the order of signals matters:\n%s", diff)
 			}
 			if diff := cmp.Diff(given, signals, compareValues); diff != "" {
 				t.Fatalf("Judge changed its signals:\n%s", diff)
 			}
 			w.Commit(facts)
-			if again := health.Judge(w.Current(), signals, now); countVerdicts(again) > 0 {
+			if again := health.Judge(w.Current(), signals, now, nil); countVerdicts(again) > 0 {
 				t.Fatalf("the same signals again give %v", again)
 			}
 		}
@@ -90,7 +94,7 @@ func TestNoVerdictFlapsFasterThanItsThreshold(t *testing.T) {
 				run, last = 1, ok
 			}
 			before := w.Current().Pool(fra).Endpoints[0].Health.Verdict
-			w.Commit(health.Judge(w.Current(), []health.Signal{health.Probed{Endpoint: endpoint(fra, 0), OK: ok, At: now}}, now))
+			w.Commit(health.Judge(w.Current(), []health.Signal{health.Probed{Endpoint: endpoint(fra, 0), OK: ok, At: now}}, now, nil))
 			after := w.Current().Pool(fra).Endpoints[0].Health.Verdict
 			threshold := map[world.Verdict]int{world.Healthy: healthyAfter, world.Unhealthy: unhealthyAfter}[after]
 			if first := i == 0 && after == world.Healthy; !first && before != after && run < threshold {
@@ -119,13 +123,16 @@ func BenchmarkJudge(b *testing.B) {
 			some = append(some, s)
 		}
 	}
-	w.Commit(health.Judge(w.Current(), all, start))
-	for name, signals := range map[string][]health.Signal{"endpoints=100000/signals=0": nil, "endpoints=100000/signals=1000": some} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				health.Judge(w.Current(), signals, start.Add(half))
-			}
-		})
+	w.Commit(health.Judge(w.Current(), all, start, nil))
+	var memo health.Memo
+	for name, signals := range map[string][]health.Signal{"signals=0": nil, "signals=1000": some} {
+		for with, memo := range map[string]*health.Memo{"memo": &memo, "scratch": nil} {
+			b.Run("endpoints=100000/"+name+"/"+with, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					health.Judge(w.Current(), signals, start.Add(half), memo)
+				}
+			})
+		}
 	}
 }

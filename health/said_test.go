@@ -22,7 +22,7 @@ func TestWhatServersSayComesIntoTheWorld(t *testing.T) {
 		return health.Reported{Viewpoint: viewpoint, Service: "chat", Cluster: cluster, Interval: time.Second, At: at, Load: world.ServerLoad{Waiting: world.Mean{Sum: waiting, Count: 1}}}
 	}
 	pool := world.PoolKey{Service: "chat", Cluster: "fra-1"}
-	now, _ := w.Commit(health.Judge(w.Current(), []health.Signal{says("a", "fra-1", 4, at), says("b", "fra-1", 8, at), says("b", "iad-1", 99, at)}, at))
+	now, _ := w.Commit(health.Judge(w.Current(), []health.Signal{says("a", "fra-1", 4, at), says("b", "fra-1", 8, at), says("b", "iad-1", 99, at)}, at, nil))
 	want := world.PoolLoad{ServerLoad: world.ServerLoad{Waiting: world.Mean{Sum: 12, Count: 2}}, At: at}
 	if diff := cmp.Diff(want, now.Pool(pool).Said); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

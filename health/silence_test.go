@@ -31,7 +31,7 @@ func TestSilenceIsNoticedWithinTwoSeconds(t *testing.T) {
 				Name:  world.EndpointKey.String, Group: func(e world.EndpointKey) string { return e.Pool.String() },
 				Do: func(ctx context.Context, e world.EndpointKey) health.Probed { return probe(ctx, e, silentFrom) },
 				Deliver: func(p health.Probed) {
-					commit(health.Judge(current.Load(), []health.Signal{p}, time.Now()))
+					commit(health.Judge(current.Load(), []health.Signal{p}, time.Now(), nil))
 				},
 				Workers: 2 * endpoints,
 			})

@@ -72,7 +72,7 @@ func (s *site) judge(after time.Duration, signals ...health.Signal) []world.Fact
 	for i := range signals {
 		signals[i] = atTime(signals[i], s.now)
 	}
-	facts := health.Judge(s.writer.Current(), signals, s.now)
+	facts := health.Judge(s.writer.Current(), signals, s.now, nil)
 	s.writer.Commit(append([]world.Fact{world.TimeAdvanced{Now: s.now}}, facts...))
 	return facts
 }

@@ -16,21 +16,22 @@ type Memo struct {
 	admission *plan.Admission
 
 	frames    map[world.ViewpointID]*frame
-	pools     map[*world.Pool]*xds.Resource
-	classes   map[*plan.Decision]*classEndpoints
+	pools     []poolEndpoints // by place in World.Pools
 	snapshots map[world.ViewpointID]made
 }
 
 // frame is what follows from policies and admission alone.
 type frame struct {
 	resources []*xds.Resource
-	// dialled are the pools whose endpoints are dialled from the viewpoint, sorted.
-	dialled []world.PoolKey
+	// dialled are the pools whose endpoints are dialled from the viewpoint, by place in World.Pools, which is the same while policies are.
+	dialled []int
 }
 
 // made is a snapshot and the parts that it was made of.
 type made struct {
 	frame     *frame
+	decisions []*plan.Decision
+	classes   []*classEndpoints // by place in decisions; nil where a decision has none
 	endpoints []*xds.Resource
 	snapshot  *xds.Snapshot
 }
@@ -46,21 +47,22 @@ func Build(w *world.World, p *plan.Plan, memo *Memo) ([]*xds.Snapshot, error) {
 		return nil, nil
 	}
 	memo.start(w.Policies(), p.Admission)
-	next := Memo{pools: map[*world.Pool]*xds.Resource{}, classes: map[*plan.Decision]*classEndpoints{}, snapshots: map[world.ViewpointID]made{}}
+	memo.align(w.Pools())
+	made := make(map[world.ViewpointID]made, len(memo.snapshots))
 	var snapshots []*xds.Snapshot
 	for _, v := range w.Viewpoints() {
 		gateway, selected := w.Policies().GatewayFor(v.Role, v.Region, v.Cluster)
 		if !selected {
 			continue
 		}
-		b := &builder{world: w, plan: p, set: w.Policies(), viewpoint: v, gateway: gateway, memo: memo, next: &next}
+		b := &builder{world: w, plan: p, set: w.Policies(), viewpoint: v, gateway: gateway, memo: memo, made: made}
 		s, err := b.snapshot()
 		if err != nil {
 			return nil, fmt.Errorf("build configuration for %s: %w", v.ID(), err)
 		}
 		snapshots = append(snapshots, s)
 	}
-	memo.pools, memo.classes, memo.snapshots = next.pools, next.classes, next.snapshots
+	memo.snapshots = made
 	return snapshots, nil
 }
 
@@ -73,6 +75,26 @@ func (m *Memo) start(set *policies.Set, admission *plan.Admission) {
 	*m = Memo{set: set, admission: admission, frames: map[world.ViewpointID]*frame{}, pools: m.pools, snapshots: m.snapshots}
 }
 
+// align has an entry for each pool of a world. What was made of pools that are the same is kept, wherever they stand.
+func (m *Memo) align(pools []*world.Pool) {
+	if slices.EqualFunc(m.pools, pools, func(made poolEndpoints, p *world.Pool) bool { return made.pool == p || made.pool.Key == p.Key }) {
+		for i, p := range pools {
+			if m.pools[i].pool != p {
+				m.pools[i] = poolEndpoints{pool: p}
+			}
+		}
+		return
+	}
+	known := make(map[*world.Pool]poolEndpoints, len(m.pools))
+	for _, made := range m.pools {
+		known[made.pool] = made
+	}
+	m.pools = make([]poolEndpoints, len(pools))
+	for i, p := range pools {
+		m.pools[i] = poolEndpoints{p, known[p].resource}
+	}
+}
+
 // builder builds one viewpoint's snapshot.
 type builder struct {
 	world     *world.World
@@ -81,7 +103,7 @@ type builder struct {
 	viewpoint world.Viewpoint
 	gateway   *policies.Gateway
 	memo      *Memo
-	next      *Memo
+	made      map[world.ViewpointID]made
 	dims      [3]dimension // only while a frame is built
 }
 
@@ -97,28 +119,35 @@ func (b *builder) snapshot() (*xds.Snapshot, error) {
 		}
 		b.memo.frames[id] = f
 	}
-	endpoints, err := b.endpoints(f.dialled)
-	if err != nil {
+	before, now := b.memo.snapshots[id], made{frame: f, decisions: b.plan.From(id)}
+	if err := b.endpoints(&before, &now); err != nil {
 		return nil, err
 	}
-	before, now := b.memo.snapshots[id], made{frame: f, endpoints: endpoints}
 	switch {
-	case before.frame == f && slices.Equal(before.endpoints, endpoints):
+	case before.frame == f && slices.Equal(before.endpoints, now.endpoints):
 		now.snapshot = before.snapshot
 	case before.frame == f:
-		now.snapshot = before.snapshot.With(replaced(before.endpoints, endpoints))
+		now.snapshot = before.snapshot.With(replaced(before.endpoints, now.endpoints))
 	default:
-		now.snapshot = xds.NewSnapshot(id, slices.Concat(f.resources, endpoints))
+		now.snapshot = xds.NewSnapshot(id, slices.Concat(f.resources, now.endpoints))
 	}
 	if before.snapshot != nil && sameVersions(before.snapshot, now.snapshot) {
 		now.snapshot = before.snapshot
 	}
-	b.next.snapshots[id] = now
+	b.made[id] = now
 	return now.snapshot, nil
 }
 
 // replaced compares two lists of resources of one type: what is to be put in, and what is no more.
 func replaced(before, after []*xds.Resource) (put, remove []*xds.Resource) {
+	if slices.EqualFunc(before, after, func(a, b *xds.Resource) bool { return a == b || a.Name == b.Name }) {
+		for i, r := range after {
+			if before[i] != r {
+				put = append(put, r)
+			}
+		}
+		return put, nil
+	}
 	known := make(map[string]*xds.Resource, len(before))
 	for _, r := range before {
 		known[r.Name] = r
@@ -161,16 +190,25 @@ func (b *builder) frame() (*frame, error) {
 	return &frame{c.resources, dialled}, c.err
 }
 
-// endpoints builds the assignments of class clusters and of the pools that are dialled from here.
-func (b *builder) endpoints(dialled []world.PoolKey) ([]*xds.Resource, error) {
-	c := &collector{}
-	for _, d := range b.plan.From(b.viewpoint.ID()) {
-		b.classAssignment(c, d)
+// endpoints builds the assignments of class clusters and of the pools that are dialled from here. What was made before of the same
+// is taken as it is.
+func (b *builder) endpoints(before, now *made) error {
+	c := &collector{resources: make([]*xds.Resource, 0, len(now.decisions)+len(now.frame.dialled))}
+	now.classes = make([]*classEndpoints, len(now.decisions))
+	for i, d := range now.decisions {
+		var known *classEndpoints
+		if before.frame == now.frame && i < len(before.decisions) && before.decisions[i] == d {
+			known = before.classes[i]
+		}
+		if now.classes[i] = b.classAssignment(c, d, known); now.classes[i] != nil {
+			c.keep(now.classes[i].resource)
+		}
 	}
-	for _, key := range dialled {
-		b.poolAssignment(c, b.world.Pool(key))
+	for _, i := range now.frame.dialled {
+		b.poolAssignment(c, &b.memo.pools[i])
 	}
-	return c.resources, c.err
+	now.endpoints = c.resources
+	return c.err
 }
 
 // here says whether a cluster is the viewpoint's own.
@@ -187,15 +225,14 @@ func (b *builder) reachable(cluster policies.ClusterName) bool {
 	return b.direct(cluster) || b.gateway.Spec.EastWest != nil
 }
 
-// dialled are the pools whose endpoints are dialled from here, sorted.
-func (b *builder) dialled() []world.PoolKey {
-	var keys []world.PoolKey
-	for _, p := range b.world.Pools() {
+// dialled are the pools whose endpoints are dialled from here, by place in World.Pools.
+func (b *builder) dialled() (places []int) {
+	for i, p := range b.world.Pools() {
 		if b.direct(p.Key.Cluster) {
-			keys = append(keys, p.Key)
+			places = append(places, i)
 		}
 	}
-	return keys
+	return places
 }
 
 // members are the clusters that requests may be sent to from here, sorted.

@@ -59,37 +59,35 @@ func (b *builder) bare(s *policies.Service, name string) *cluster.Cluster {
 	return out
 }
 
-// classEndpoints is the assignment of a decision, kept with what else it was made from.
+// classEndpoints is the assignment of a decision, kept with what else it was made from: nothing mostly, and then pools is nil.
 type classEndpoints struct {
 	pools    []*world.Pool
 	resource *xds.Resource
 }
 
-// classAssignment gives each permitted member cluster its priority and share.
-func (b *builder) classAssignment(c *collector, d *plan.Decision) {
-	s, ok := b.set.Service(d.Service)
-	if !ok {
-		return
+// classAssignment gives each permitted member cluster its priority and share; nil where the viewpoint has no use for that. known is
+// what was made of the same decision under the same policies; nil for nothing.
+func (b *builder) classAssignment(c *collector, d *plan.Decision, known *classEndpoints) *classEndpoints {
+	if known != nil && known.pools == nil {
+		return known
 	}
-	if b.proxyless() && !callable(s) {
-		return
+	s, ok := b.set.Service(d.Service)
+	if !ok || b.proxyless() && !callable(s) {
+		return nil
 	}
 	var pools []*world.Pool
 	if s.Spec.Protocol == policies.ProtocolTCP || b.proxyless() {
 		pools = b.world.PoolsOf(d.Service)
 	}
-	if known, ok := b.memo.classes[d]; ok && slices.Equal(known.pools, pools) {
-		b.next.classes[d] = known
-		c.keep(known.resource)
-		return
+	if known != nil && slices.Equal(known.pools, pools) {
+		return known
 	}
 	r, err := xds.NewResource(xds.TypeEndpoint, xds.ClassCluster(d.Service, d.Class), b.assignment(s, d))
 	if err != nil {
 		c.fail(err)
-		return
+		return nil
 	}
-	b.next.classes[d] = &classEndpoints{pools, r}
-	c.keep(r)
+	return &classEndpoints{pools, r}
 }
 
 func (b *builder) assignment(s *policies.Service, d *plan.Decision) *endpoint.ClusterLoadAssignment {

@@ -60,8 +60,9 @@ func protocol(c *collector, explicit *http.HttpProtocolOptions_ExplicitHttpConfi
 }
 
 // poolClusters builds a cluster for each pool whose endpoints are dialled from here.
-func (b *builder) poolClusters(c *collector, dialled []world.PoolKey) {
-	for _, key := range dialled {
+func (b *builder) poolClusters(c *collector, dialled []int) {
+	for _, i := range dialled {
+		key := b.world.Pools()[i].Key
 		s, ok := b.set.Service(key.Service)
 		if ok {
 			c.add(xds.TypeCluster, xds.PoolCluster(key), b.poolCluster(c, s, b.world.Pool(key)))
@@ -127,24 +128,25 @@ func healthCheck(s *policies.Service) *core.HealthCheck {
 // healthCheckHost is the host header of health checks; Envoy's default, the cluster's name, is no host name.
 const healthCheckHost = "health.meridian"
 
+// poolEndpoints is the assignment of a pool; resource is nil until somebody dials it.
+type poolEndpoints struct {
+	pool     *world.Pool
+	resource *xds.Resource
+}
+
 // poolAssignment lists a pool's servers. It depends on the pool alone, so all viewpoints that dial it share it.
-func (b *builder) poolAssignment(c *collector, p *world.Pool) {
-	r, ok := b.next.pools[p]
-	if !ok {
-		r, ok = b.memo.pools[p]
-	}
-	if !ok {
+func (b *builder) poolAssignment(c *collector, made *poolEndpoints) {
+	if p := made.pool; made.resource == nil {
 		out := &endpoint.ClusterLoadAssignment{ClusterName: xds.PoolCluster(p.Key)}
 		locality := &endpoint.LocalityLbEndpoints{Locality: &core.Locality{Zone: string(p.Key.Cluster)}, LoadBalancingWeight: uint32Value(1), LbEndpoints: servers(p)}
 		out.Endpoints = []*endpoint.LocalityLbEndpoints{locality}
 		var err error
-		if r, err = xds.NewResource(xds.TypeEndpoint, out.ClusterName, out); err != nil {
+		if made.resource, err = xds.NewResource(xds.TypeEndpoint, out.ClusterName, out); err != nil {
 			c.fail(err)
 			return
 		}
 	}
-	b.next.pools[p] = r
-	c.keep(r)
+	c.keep(made.resource)
 }
 
 // servers are a pool's endpoints. What is about to end is drained while there is something better: Envoy sends it nothing new,
