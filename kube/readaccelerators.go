@@ -46,7 +46,7 @@ func (m *member) readNodes(c clients) reading {
 	return readCounted(m, countedKind[*core.Node]{
 		what: "nodes", kind: &core.Node{},
 		from: cache.NewListWatchFromClient(c.typed.CoreV1().RESTClient(), "nodes", meta.NamespaceAll, fields.Everything()),
-		slim: func(n *core.Node) { n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil },
+		slim: gpu.SlimNode,
 		put: func(name types.NamespacedName, n *core.Node) (kept, changed bool, err error) {
 			return true, i.PutNode(name.Name, gpu.NodeOf(n, s)), nil
 		},
@@ -62,9 +62,9 @@ func (m *member) readCountedPods(c clients) reading {
 		what: "pods", kind: &core.Pod{},
 		from: cache.NewListWatchFromClient(c.typed.CoreV1().RESTClient(), "pods", meta.NamespaceAll, selector),
 		slim: func(p *core.Pod) {
-			p.ManagedFields, p.Annotations = nil, nil
+			gpu.SlimPod(p)
 			if _, ok := gpu.PodOf(p, s); !ok {
-				p.Labels, p.Spec, p.Status = nil, core.PodSpec{}, core.PodStatus{}
+				p.Spec = core.PodSpec{}
 			}
 		},
 		put: func(name types.NamespacedName, p *core.Pod) (kept, changed bool, err error) {

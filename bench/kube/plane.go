@@ -65,9 +65,18 @@ func (p *plane) serve(ctx context.Context, o order) (a answer, err error) {
 	return answer{Address: p.plane.XDS().String(), Began: began.UnixNano(), Ready: time.Now().UnixNano()}, nil
 }
 
-// knows says whether all pools have all their endpoints.
+// knows says whether all pools have all their endpoints, and all clusters are counted.
 func (p *plane) knows(s size) bool {
-	pools := p.plane.State().World.Pools()
+	w := p.plane.State().World
+	if w.Policies() == nil {
+		return false
+	}
+	for i := range w.Policies().Clusters {
+		if w.Accelerators(w.Policies().Clusters[i].Metadata.Name) == nil {
+			return false
+		}
+	}
+	pools := w.Pools()
 	for _, pool := range pools {
 		if len(pool.Endpoints) != s.shape(0).PodsPerService() {
 			return false

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/meridian-mesh/meridian/kube"
+	"github.com/meridian-mesh/meridian/policies"
 	"github.com/meridian-mesh/meridian/world"
 )
 
@@ -26,8 +27,9 @@ type watcher struct {
 	ended  chan error
 
 	mu      sync.Mutex
-	lacking map[world.PoolKey]bool // under mu: the pools that have not been told yet
-	each    int                    // under mu: endpoints of a pool
+	lacking map[world.PoolKey]bool        // under mu: the pools that have not been told yet
+	counted map[policies.ClusterName]bool // under mu: the clusters whose accelerators have not been counted yet
+	each    int                           // under mu: endpoints of a pool
 	told    chan struct{}
 }
 
@@ -43,7 +45,7 @@ func (w *watcher) do(ctx context.Context, o order) (answer, error) {
 	return unknown(o)
 }
 
-// read reads until all pools have all their endpoints.
+// read reads until all pools have all their endpoints, and all clusters are counted.
 func (w *watcher) read(ctx context.Context, o order) (answer, error) {
 	w.lacking, w.each, w.told, w.ended = map[world.PoolKey]bool{}, o.Size.shape(0).PodsPerService(), make(chan struct{}), make(chan error, 1)
 	for s := range o.Policies.Services {
@@ -55,7 +57,11 @@ func (w *watcher) read(ctx context.Context, o order) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	reader, err := kube.New(kube.Config{Found: w.take, Log: silence})
+	w.counted = map[policies.ClusterName]bool{}
+	for i := range set.Clusters {
+		w.counted[set.Clusters[i].Metadata.Name] = true
+	}
+	reader, err := kube.New(kube.Config{Found: w.take, Counted: w.count, Log: silence})
 	if err != nil {
 		return answer{}, err
 	}
@@ -76,10 +82,22 @@ func (w *watcher) read(ctx context.Context, o order) (answer, error) {
 func (w *watcher) take(f world.PoolFound) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.lacking[f.Pool] || len(f.Endpoints) != w.each {
-		return
+	if len(f.Endpoints) == w.each {
+		delete(w.lacking, f.Pool)
+		w.look()
 	}
-	if delete(w.lacking, f.Pool); len(w.lacking) == 0 {
+}
+
+func (w *watcher) count(f world.AcceleratorsCounted) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.counted, f.Cluster)
+	w.look()
+}
+
+// look says that all has been told, once. The caller holds mu.
+func (w *watcher) look() {
+	if w.lacking != nil && len(w.lacking)+len(w.counted) == 0 {
 		w.lacking = nil
 		close(w.told)
 	}

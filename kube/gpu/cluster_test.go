@@ -83,10 +83,10 @@ type objects struct {
 func (o objects) inventory() *Inventory {
 	i := &Inventory{}
 	for _, n := range o.nodes {
-		i.PutNode(n.Name, NodeOf(n, o.settings))
+		i.PutNode(n.Name, NodeOf(slimmed(n, SlimNode), o.settings))
 	}
 	for _, p := range o.pods {
-		if kept, ok := PodOf(p, o.settings); ok {
+		if kept, ok := PodOf(slimmed(p, SlimPod), o.settings); ok {
 			i.PutPod(types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, kept)
 		}
 	}
@@ -101,6 +101,13 @@ func (o objects) inventory() *Inventory {
 		}
 	}
 	return i
+}
+
+// slimmed is a copy of an object without what is not used: all that is counted is counted from such.
+func slimmed[T interface{ DeepCopy() T }](o T, slim func(T)) T {
+	c := o.DeepCopy()
+	slim(c)
+	return c
 }
 
 func equal(t *testing.T, want, got any) {

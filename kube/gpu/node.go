@@ -78,3 +78,10 @@ func (s Settings) bars(t core.Taint) bool {
 	}
 	return !slices.Contains(s.Tolerate, t.Key)
 }
+
+// SlimNode drops from a node what NodeOf has no use of.
+func SlimNode(n *core.Node) {
+	n.ManagedFields, n.Annotations, n.OwnerReferences = nil, nil, nil
+	n.Spec = core.NodeSpec{Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints}
+	n.Status = core.NodeStatus{Allocatable: n.Status.Allocatable, Conditions: n.Status.Conditions}
+}

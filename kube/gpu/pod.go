@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	podresource "k8s.io/component-helpers/resource"
 )
 
@@ -63,3 +64,26 @@ func claimsOf(p *core.Pod) (names []string) {
 	}
 	return names
 }
+
+// SlimPod drops from a pod what PodOf has no use of. What its containers ask for together, one asks for then.
+func SlimPod(p *core.Pod) {
+	requests := podresource.PodRequests(p, podresource.PodResourcesOptions{})
+	queue, queued := p.Labels[labelQueue]
+	object, spec, status := p.ObjectMeta, p.Spec, p.Status
+	p.ObjectMeta = meta.ObjectMeta{Namespace: object.Namespace, Name: object.Name, ResourceVersion: object.ResourceVersion, DeletionTimestamp: object.DeletionTimestamp}
+	if queued {
+		p.Labels = map[string]string{labelQueue: queue}
+	}
+	p.Spec = core.PodSpec{
+		NodeName: spec.NodeName, NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, SchedulingGates: spec.SchedulingGates,
+		ResourceClaims: spec.ResourceClaims, Containers: []core.Container{{Resources: core.ResourceRequirements{Requests: requests}}},
+	}
+	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
+		p.Spec.Affinity = &core.Affinity{NodeAffinity: spec.Affinity.NodeAffinity}
+	}
+	p.Status = core.PodStatus{
+		Phase: status.Phase, NominatedNodeName: status.NominatedNodeName,
+		ResourceClaimStatuses: status.ResourceClaimStatuses, ExtendedResourceClaimStatus: status.ExtendedResourceClaimStatus,
+	}
+}
+
