@@ -12,7 +12,7 @@ import (
 func addTuning(c *cobra.Command, config *controlplane.Config) {
 	f, t := c.Flags(), &config.Serving
 	f.DurationVar(&config.Quiet, "merge-quiet", 10*time.Millisecond, "how long to wait for further changes while they keep coming; the first goes at once")
-	f.DurationVar(&config.MaxMerge, "merge-max", 50*time.Millisecond, "how long a change may be held back for merging at most")
+	f.DurationVar(&config.MaxMerge, "merge-max", 20*time.Millisecond, "how long a change may be held back for merging at most")
 	f.DurationVar(&config.MostRetiring, "retire-timeout", 10*time.Minute, "how long a cluster that is removed from the policies is kept for requests that do not end, after it was drained")
 	f.Float64Var(&t.CanaryShare, "canary-share", 0.05, "part of a viewpoint's proxies that get new configuration first, at least one; 1: all at once")
 	f.DurationVar(&t.CanaryTimeout, "canary-timeout", time.Second, "how long the other proxies wait for the canaries' answers")

@@ -28,7 +28,7 @@ type Config struct {
 	OnCycle func(Cycle)
 	// Quiet is how long the loop waits for further changes while they keep coming. Default 10ms.
 	Quiet time.Duration
-	// MaxMerge is how long a change may be held back for merging at most. Default 50ms.
+	// MaxMerge is how long a change may be held back for merging at most. Default 20ms.
 	MaxMerge time.Duration
 	// FirstWait is how long the first plan waits for member clusters to say which endpoints pools have: proxies that run already
 	// must not lose what they have to a control plane that knows nothing yet. Default 10s.
@@ -69,7 +69,7 @@ func New(config Config) (*Pipeline, error) {
 		return nil, errors.New("pipeline: Config.Publish is required")
 	}
 	config.Quiet = orDefault(config.Quiet, 10*time.Millisecond)
-	config.MaxMerge = max(orDefault(config.MaxMerge, 50*time.Millisecond), config.Quiet)
+	config.MaxMerge = max(orDefault(config.MaxMerge, 20*time.Millisecond), config.Quiet)
 	config.FirstWait = orDefault(config.FirstWait, 10*time.Second)
 	config.Tick = orDefault(config.Tick, 250*time.Millisecond)
 	config.MostRetiring = orDefault(config.MostRetiring, 10*time.Minute)
