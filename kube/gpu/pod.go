@@ -86,4 +86,3 @@ func SlimPod(p *core.Pod) {
 		ResourceClaimStatuses: status.ResourceClaimStatuses, ExtendedResourceClaimStatus: status.ExtendedResourceClaimStatus,
 	}
 }
-
